@@ -1,17 +1,17 @@
-"""What a structure of one's own, or a kernel for one of ours, imports, and nothing else (see the guide *A structure of your own*).
+"""Public names for authors of structures and kernels (see the guide *A structure of your own*).
 
-- **Base classes**: `Array`; `EntryArray` for structures that store entries of a matrix; `Factored` for those that hold other arrays;
-  `GeneratorArray` for those that say how they are multiplied by columns.
-- **What follows from a few kernels**: `elements` (indexing, sums with every structure), `join_pair`, `meet_pair`, `restrict_to` and `holds`
-  (two structures in one), `concat_pair`, `reduce_core`, `reduce_batch` and `squared_deviations` (reductions), `write_entries`
-  (``x[i, j] = v``); for factored structures `merge_pair`, `compose_pair`, `hadamard_pair`, `inner_pair`, `squared_norms`, `scale` and
-  `select_lines`.
-- **Inside kernels**: `remark` (what `explain` says of a choice), `expand` (the dense form, under the policy), `validated` (the check of
-  parameters that `sa.load` calls).
+- **Base classes**: `Array`; `EntryArray` for structures that store entries of a matrix; `Factored` for structures
+  composed of arrays; `GeneratorArray` for structures defined by their product with columns.
+- **Registries of kernels from which functions follow**: `elements` (indexing, sums with every structure), `join_pair`,
+  `meet_pair`, `restrict_to` and `holds` (common structures), `concat_pair`, `reduce_core`, `reduce_batch` and
+  `squared_deviations` (reductions), `write_entries` (``x[i, j] = v``). For factored structures: `merge_pair`,
+  `compose_pair`, `hadamard_pair`, `inner_pair`, `squared_norms`, `scale` and `select_lines`.
+- **Functions for kernels**: `remark` (a sentence on a choice, for `explain`), `expand` (the dense form, under the
+  policy), `validated` (the check of parameters that `sa.load` calls). `same_structure` compares the structures of two
+  arrays.
+- **Custom registries**: `Registry`, and its entries `Kernel`.
 
-- **Tables**: `Registry`, of one's own rules, and the `Kernel` in it. `same_structure` says whether two arrays have one structure.
-
-Kernels for functions of the namespace are registered by the function itself: ``@sa.matmul.kernel(Mine, sa.Dense)``.
+To register a kernel for a function of the namespace, use the function itself: ``@sa.matmul.kernel(Mine, sa.Dense)``.
 """
 
 from ._core.array.base import Array

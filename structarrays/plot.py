@@ -1,6 +1,7 @@
-"""Pictures of arrays and logs by matplotlib, which the extra ``plot`` brings: `spy`, `tree` and `flow`.
+"""Pictures of arrays and logs with matplotlib (install the extra ``plot``): `spy`, `tree` and `flow`.
 
-matplotlib is imported by the first picture, not with the library. Colours are those of Okabe and Ito, which all can tell apart.
+The first picture imports matplotlib; importing the library does not. The colours are from the palette of Okabe and Ito,
+for readers with colour-blindness.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ DENSE = "#e4e4e4"
 LINE = "#888888"
 
 CELLS, CELLS_OF_PART = 200, 20
-"""The most cells along a side: of a picture, unless it is asked for more, and of the small ones in a tree."""
+"""Largest number of cells along a side: of a picture by default, and of the thumbnails in a tree."""
 
 
 def _pyplot() -> ModuleType:
@@ -51,55 +52,55 @@ def _pyplot() -> ModuleType:
 
 
 def _array(x: ParameterLike, function: str) -> Array:
-    """The argument as an array."""
+    """Convert the argument to an array."""
     if isinstance(x, Array):
         return x
     try:
         return asarray(x)
     except TypeError as error:
-        raise TypeError(f"{function}: x must be an array or what asarray takes, got {type(x).__name__}") from error
+        raise TypeError(f"{function}: x must be convertible with asarray, got {type(x).__name__}") from error
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
 def spy(x: ParameterLike, ax: Axes | None = None, *, cells: int | None = None, legend: bool = True) -> Axes:
-    """Draw where an array can have nonzero elements, by its structure: no element is computed.
+    """Draw the nonzero pattern of an array from its structure; no element is computed.
 
     Parameters
     ----------
     x : array_like
-        An array of any structure and size. Of more than two dimensions all matrices are drawn on top of each other; a vector is a row.
+        Array of any structure and size. The matrices of a stack are superimposed; a vector is a row.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default in a new figure.
     cells : int, optional
-        At most so many cells are drawn along each side: of a larger matrix each stands for a rectangle of elements, and has the colour of
-        what is best seen in it. By default as many as can be seen at the size of the axes, at most 200.
-    legend : bool
-        Whether to say below the picture what the colours mean.
+        Largest number of cells along each side. A cell of a larger matrix represents a rectangle of elements, in the
+        colour of its most visible content. By default all that are visible at the size of the axes, at most 200.
+    legend : bool, default True
+        Whether to explain the colours below the picture.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With rows and columns as coordinates, as those of `matplotlib.pyplot.spy`.
+        Axes with rows and columns as coordinates, as in `matplotlib.pyplot.spy`.
 
     Raises
     ------
     ImportError
-        If matplotlib is not installed; the extra ``plot`` brings it.
+        If matplotlib is not installed; install the extra ``plot``.
     TypeError
-        If `x` is nothing that `asarray` takes.
+        If `asarray` does not accept `x`.
     ValueError
         If `cells` is not positive.
 
     Notes
     -----
-    Told apart are the elements of dense blocks, stored entries, elements that are computed from several parameters (such as all of
-    a `LowRank` array), and the background; where several meet in one cell, the first of these is drawn. An element that is drawn may be
-    zero by its value. Of a product or an inverse of more than 256 rows the picture may show too much, and of more than a million
-    coordinates of a `Sparse` array every k-th is looked at.
+    The colours distinguish elements of dense blocks, stored entries, elements computed from several parameters (such as
+    all elements of a `LowRank` array), and the background. If several occur in one cell, the first in this order is
+    drawn. A drawn element may have the value zero. For a product or an inverse of more than 256 rows, the picture may
+    show too much. Of more than a million coordinates of a `Sparse` array, an evenly spaced subset is used.
 
-    It takes ``O(cells**2)`` operations and memory for each part of an array, and as many as there are coordinates.
+    The time and memory are ``O(cells**2)`` for each part of an array, plus the number of coordinates.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def spy(x: ParameterLike, ax: Axes | None = None, *, cells: int | None = None, l
 
 
 def _draw_pattern(ax: Axes, x: Array, cells: int, corner: tuple[float, float], size: tuple[float, float]) -> list[int]:
-    """Draw a pattern as an image with its upper left corner and its width and height in coordinates; the kinds that it has."""
+    """Draw a pattern as an image with this upper left corner, width and height; return the kinds that occur."""
     from matplotlib.colors import ListedColormap
 
     pattern = grid(x, cells)
@@ -157,17 +158,17 @@ def _legend(ax: Axes, colours: dict[str, str], *, columns: int = 3) -> None:
     )  # fmt: skip
 
 
-# ---- one line below the other, indented ------------------------------------------------------------------------------
+# ---- indented rows ---------------------------------------------------------------------------------------------------
 
 INDENT = 0.9
 POINTS = 9
 ROW = 0.36
 NARROW = 2.8
-"""An indent in rows; the size of the text in points; the height of a row, and the least width of a picture, in inches."""
+"""Indent in rows; size of the text in points; height of a row and smallest width of a picture in inches."""
 
 
 def _text_width(text: str, weight: str = "normal") -> float:
-    """The width of a text, in rows; a little more, since a browser may set it in another font."""
+    """Return the width of a text in rows, with 10 % extra, since a browser may use another font."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -176,9 +177,9 @@ def _text_width(text: str, weight: str = "normal") -> float:
 
 
 def _outline(ax: Axes | None, depths: Sequence[float], widths: Sequence[float]) -> tuple[Axes, float]:
-    """Axes with one row below the other, in which one is a unit high, and lines from each to those inside of it.
+    """Set up axes with indented rows of unit height, and draw lines from each row to the rows that it contains.
 
-    Returns the axes, and by what the size of the text is to be multiplied, where they are smaller than they should be.
+    Returns the axes, and the factor for the size of the text (below 1 if the axes are too small).
     """
     width = max(depth * INDENT + w for depth, w in zip(depths, widths))
     high, own = len(depths), ax is None
@@ -211,28 +212,28 @@ def _said(count: int, what: str) -> str:
 
 
 def tree(x: ParameterLike, ax: Axes | None = None, *, rows: int = 60) -> Axes:
-    """Draw the tree of an array that holds others: each with its pattern, its shape, and what it stores.
+    """Draw the tree of an array that is composed of others: each with its pattern, its shape, and its storage.
 
     Parameters
     ----------
     x : array_like
-        Mostly a factored array, such as a `Kronecker` or a `Sum`; any other is a tree of one node.
+        Usually a factored array, such as a `Kronecker` or a `Sum`; any other array is a tree of one node.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure of a fitting size.
-    rows : int
-        At most so many nodes are drawn.
+        Axes to draw on; by default in a new figure of suitable size.
+    rows : int, default 60
+        Largest number of nodes that are drawn.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With the nodes one below the other, from the top downwards; parts stand below what holds them, farther to the right.
+        Axes with one node a row, from top to bottom; the parts of an array follow it, indented.
 
     Raises
     ------
     ImportError
-        If matplotlib is not installed; the extra ``plot`` brings it.
+        If matplotlib is not installed; install the extra ``plot``.
     TypeError
-        If `x` is nothing that `asarray` takes.
+        If `asarray` does not accept `x`.
     ValueError
         If `rows` is not positive.
 
@@ -255,7 +256,7 @@ def tree(x: ParameterLike, ax: Axes | None = None, *, rows: int = 60) -> Axes:
     limits, present = (ax.get_xlim(), ax.get_ylim()), set()
     for row, (depth, part) in enumerate(nodes):
         present.update(_draw_thumbnail(ax, part, depth * INDENT, row))
-    ax.set(xlim=limits[0], ylim=limits[1], aspect="equal")  # images change them
+    ax.set(xlim=limits[0], ylim=limits[1], aspect="equal")  # `imshow` has changed them
     for row, (depth, text) in enumerate(zip(depths, texts)):
         ax.text(depth * INDENT + 1, row + 0.5, text, va="center", fontsize=POINTS * scale)
     _legend(ax, {NAMES[kind]: COLOURS[kind] for kind in sorted(present)}, columns=2)
@@ -274,7 +275,7 @@ def _node_text(x: Array) -> str:
 
 
 def _draw_thumbnail(ax: Axes, x: Array, left: float, row: int) -> list[int]:
-    """The pattern of a part, in the square at the beginning of its row (a long one less long); the kinds that it has."""
+    """Draw the pattern of a part in the square at the beginning of its row; return the kinds that occur."""
     from matplotlib.patches import Rectangle
 
     m, n = matrix_shape(x)
@@ -288,31 +289,31 @@ def _draw_thumbnail(ax: Axes, x: Array, left: float, row: int) -> list[int]:
 
 
 def flow(log: Log, ax: Axes | None = None, *, depth: int | None = None, rows: int = 200) -> Axes:
-    """Draw what a log recorded: call after call, what came out of each, and in red where structure was lost.
+    """Draw a log: each call with its result, in red if structure was lost.
 
     Parameters
     ----------
     log : Log
-        What `record` and `explain` give.
+        Log returned by `record` or `explain`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure of a fitting size.
+        Axes to draw on; by default in a new figure of suitable size.
     depth : int, optional
-        How many levels of calls inside of calls are drawn (0: none), beside what lost its structure; by default all.
-    rows : int
-        At most so many calls are drawn.
+        Number of levels of inner calls that are drawn (0: none), in addition to densifications; by default all.
+    rows : int, default 200
+        Largest number of calls that are drawn.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With a box for each line of the printed log, in the same order: calls inside of another stand below it, farther to the right. The
-        boxes are the axes' patches.
+        Axes with a box for each line of the printed log, in the same order; inner calls follow their caller, indented.
+        The boxes are the patches of the axes.
 
     Raises
     ------
     ImportError
-        If matplotlib is not installed; the extra ``plot`` brings it.
+        If matplotlib is not installed; install the extra ``plot``.
     TypeError
-        If `log` is no log.
+        If `log` is not a `Log`.
     ValueError
         If `rows` is not positive, or `depth` is negative.
 
@@ -326,17 +327,17 @@ def flow(log: Log, ax: Axes | None = None, *, depth: int | None = None, rows: in
     ['matmul → Diagonal (3, 3)', 'multiply → Diagonal (3, 3)', 'sort: Diagonal (3, 3) becomes dense, 72 B']
     """
     if not isinstance(log, Log):
-        raise TypeError(f"flow: log must be what record() or explain() gives, got {type(log).__name__}")
+        raise TypeError(f"flow: log must be a log of record() or explain(), got {type(log).__name__}")
     if rows < 1:
         raise ValueError(f"flow: rows must be at least 1, got {rows}")
     if depth is not None and depth < 0:
-        raise ValueError(f"flow: depth must not be negative, got {depth}")
+        raise ValueError(f"flow: depth must be at least 0, got {depth}")
     _pyplot()
     from matplotlib.patches import FancyBboxPatch
 
     lines = [(e, count) for e, count in log.lines() if depth is None or e.depth <= depth or e.densified]
     lines, left = lines[:rows], lines[rows:]
-    deepest = math.inf if depth is None else depth + 1  # of a densification in a call that is not drawn
+    deepest = math.inf if depth is None else depth + 1  # of a densification inside a call that is not drawn
     boxes = [(min(e.depth, deepest), _event_text(e, count), _event_colour(e)) for e, count in lines]
     if left:
         lost = any(e.densified for e, _ in left)

@@ -32,7 +32,7 @@ def test_operators_refuse_derivatives_of_structures_that_are_not_linear(name):
     gradient = sa.grad(sa.sum)(unit)
     for _ in range(2):
         operate(sparse(), unit)
-        with pytest.raises(TypeError, match="derivative by the parameters"):
+        with pytest.raises(TypeError, match="derivative with respect to the parameters"):
             operate(sparse(), gradient)
 
 

@@ -218,7 +218,7 @@ def test_the_closest_kernel_serves():
     assert tie.required((_C(), _C())).run == "leftmost is nearer"
     with pytest.raises(TypeError, match="tie has no kernel for _B, _B"):
         tie.required((_B(), _B()))
-    with pytest.raises(TypeError, match="takes array classes"):
+    with pytest.raises(TypeError, match="classes must be array classes"):
         some.kernel("Dense")
 
 

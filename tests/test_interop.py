@@ -428,7 +428,7 @@ class TestMethods:
         x = sa.asarray([[1.0, 2.0], [3.0, 4.0]])
         assert (x.item(3), x.item(0, 1), x.item((1, 0)), sa.asarray(5).item()) == (4.0, 2.0, 3.0, 5)
         assert type(sa.asarray(5).item()) is int
-        with pytest.raises(ValueError, match="size 1"):
+        with pytest.raises(ValueError, match="must have one element"):
             x.item()
 
     @pytest.mark.parametrize("dtype", [float, np.float64, sa.float64, sa.uint8])

@@ -129,7 +129,7 @@ def test_a_mask_with_structure_selects_what_its_dense_form_does(structure):
     np.testing.assert_array_equal(np.asarray(x[x > 0]), dense[dense > 0])
     np.testing.assert_array_equal(np.asarray(x[x <= 0]), dense[dense <= 0])
     np.testing.assert_array_equal(np.asarray(sa.asarray(other)[x > 0]), other[dense > 0])
-    with pytest.raises(IndexError, match="does not fit"):
+    with pytest.raises(IndexError, match="does not match"):
         sa.asarray(other[:3])[x > 0]
     with pytest.raises(IndexError, match="traced"):
         jax.jit(lambda x: x[x > 0])(x)

@@ -486,7 +486,7 @@ class TestSpy:
             plt.close("all")
 
     def test_arguments(self, plt):
-        with pytest.raises(TypeError, match="spy: x must be an array"):
+        with pytest.raises(TypeError, match="spy: x must be convertible with asarray"):
             sa.plot.spy(object())
         with pytest.raises(ValueError, match="cells must be at least 1, got 0"):
             sa.plot.spy(sa.eye(3), cells=0)
@@ -524,7 +524,7 @@ class TestTree:
         assert len(sa.plot.tree(np.eye(3)).texts) == 1
         with pytest.raises(ValueError, match="rows must be at least 1"):
             sa.plot.tree(sa.eye(3), rows=0)
-        with pytest.raises(TypeError, match="tree: x must be an array"):
+        with pytest.raises(TypeError, match="tree: x must be convertible with asarray"):
             sa.plot.tree("text", plt.subplots()[1])
 
 
@@ -579,10 +579,10 @@ class TestFlow:
         assert [text.get_text() for text in sa.plot.flow(log).texts] == ["nothing was recorded"]
 
     def test_arguments(self, plt):
-        with pytest.raises(TypeError, match="log must be what record"):
+        with pytest.raises(TypeError, match="log must be a log of record"):
             sa.plot.flow([])
         log = a_log()
-        with pytest.raises(ValueError, match="depth must not be negative, got -1"):
+        with pytest.raises(ValueError, match="depth must be at least 0, got -1"):
             sa.plot.flow(log, depth=-1)
         with pytest.raises(ValueError, match="rows must be at least 1, got 0"):
             sa.plot.flow(log, rows=0)

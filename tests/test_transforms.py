@@ -76,7 +76,7 @@ def test_a_write_inside_is_local():
     [
         (lambda: sa.grad(3), "must be a function"),
         (lambda: sa.grad(lambda x: x)(D), "no dimensions"),
-        (lambda: sa.grad(sa.sum)(sa.arange(3)), "nothing to differentiate"),
+        (lambda: sa.grad(sa.sum)(sa.arange(3)), "must have floating-point parameters"),
         (lambda: sa.grad(sa.sum, argnums=1)(D), "argument 1"),
         (lambda: sa.vmap("f"), "must be a function"),
     ],

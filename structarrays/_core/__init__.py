@@ -1,1 +1,1 @@
-"""What all arrays share: the base class, the functions of the namespace and their kernels, and the rules of the families."""
+"""The core: the base class of arrays, functions of the namespace and their kernels, and the rules of the families."""

@@ -1,18 +1,18 @@
-"""Assumptions: what no type can see and the user promises (docs/design/semantics.md).
+"""Assumptions: properties of matrices that the user asserts and no type expresses (docs/design/semantics.md).
 
-An assumption is a static tag of an array. No kernel is chosen by it; a kernel may read ``x.assumptions`` and use a faster
-algorithm. Tags survive what is listed here and nothing else: every other function, and every write, drops them.
+An assumption is a static tag of an array. It does not affect the choice of a kernel; a kernel may read
+``x.assumptions`` and use a faster algorithm. The following functions keep tags; all others, and every write, drop them.
 
 =============================  ====================================================================================
 `matrix_transpose`             all
-`add` of two arrays            those that both have (a sum of positive definite matrices is positive definite)
-`linalg.inv`                   all but ``"positive_semidefinite"`` alone (its inverse exists for the definite ones only)
+`add` of two arrays            common ones (a sum of positive definite matrices is positive definite)
+`linalg.inv`                   all except ``"positive_semidefinite"`` alone (the inverse exists for definite ones only)
 casting to another dtype       all
 `Kronecker`, `KroneckerSum`    those that all factors have
-a multiple of a `Kronecker`    of its factors: ``"symmetric"``, and for real dtypes ``"hermitian"``
+a multiple of a `Kronecker`    from its factors: ``"symmetric"``, and for real dtypes ``"hermitian"``
 =============================  ====================================================================================
 
-The product ``D.mT @ D`` is not among them: that both factors come from one array is not to be seen from their values.
+The product ``D.mT @ D`` is not in the table: its factors do not show that they come from the same array.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from .typing import Assumptions, Operand
 
 self_adjoint: Registry[bool] = Registry("self_adjoint")
-"""``self_adjoint.kernel(A)``: ``(x)`` to whether the structure says that each matrix equals its conjugated transpose: static."""
+"""``self_adjoint.kernel(A)`` registers ``(x)``, which returns whether the structure implies that each matrix is
+Hermitian; static."""
 
 
 def is_hermitian(x: Array) -> bool:
-    """Whether it is known, by an assumption or by the structure, that each matrix equals its conjugated transpose."""
+    """Return whether an assumption or the structure implies that each matrix equals its conjugate transpose."""
     if "hermitian" in x.assumptions:
         return True
     kernel = self_adjoint.choose((x,), {})
@@ -46,34 +47,35 @@ IMPLIED = {
     "positive_semidefinite": frozenset({"positive_semidefinite", "hermitian"}),
     "positive_definite": frozenset({"positive_definite", "positive_semidefinite", "hermitian"}),
 }
-"""The assumptions, each with all that follow from it."""
+"""Assumptions, each with all that follow from it."""
 
 
 def assume(x: Operand, /, *assumptions: str) -> Array:
-    """The same array, with promises about its value.
+    """Return the same array with assumptions about its value.
 
     Parameters
     ----------
     x : array, (..., N, N)
+        Square matrix or stack of square matrices.
     *assumptions : str
-        ``"symmetric"``, ``"hermitian"`` (for a real dtype the same), ``"positive_semidefinite"`` or
-        ``"positive_definite"``, which imply ``"hermitian"``. In a stack they hold for every matrix.
+        ``"symmetric"``, ``"hermitian"`` (equivalent for a real dtype), ``"positive_semidefinite"`` or
+        ``"positive_definite"``. The last two imply ``"hermitian"``. In a stack, they apply to every matrix.
 
     Returns
     -------
-    array
-        A new handle on the same value, with these and the earlier assumptions.
+    array, (..., N, N)
+        A new handle on the same value, with these and the previous assumptions.
 
     Raises
     ------
     ValueError
-        If a name is not one of these, or the matrices are not square.
+        If an assumption is unknown, or the matrices are not square.
 
     Notes
     -----
-    `linalg.solve` and `linalg.inv` of a positive definite array use Cholesky's factorisation, which needs no pivots. They
-    raise `numpy.linalg.LinAlgError` if it shows that the promise is not kept; a promise that is broken otherwise, such as
-    an asymmetric matrix, gives wrong numbers.
+    `linalg.solve` and `linalg.inv` of a positive definite array use a Cholesky factorization, which needs no pivoting.
+    They raise `numpy.linalg.LinAlgError` if the factorization fails. An assumption that is wrong otherwise, such as for
+    an asymmetric matrix, leads to wrong results.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def assume(x: Operand, /, *assumptions: str) -> Array:
 
 
 def forget(x: Operand, /) -> Array:
-    """The same array without any assumption.
+    """Return the same array without assumptions.
 
     Parameters
     ----------
@@ -120,12 +122,14 @@ def forget(x: Operand, /) -> Array:
 
 
 def carried(x: Array, assumptions: Assumptions) -> Array:
-    """A result with the assumptions that its function carries on."""
+    """Return a result with the assumptions that its function keeps."""
     return x.assuming(assumptions) if assumptions else x
 
 
 def carried_by_sum(function: str, arrays: Sequence[Array], result: Array) -> Array:
-    """The result of an elementwise function with what all operands of a sum of square matrices have in common."""
+    """Return the result of an elementwise function with the common assumptions of all terms, if it is a sum of square
+    matrices.
+    """
     if function != "add" or any(x.shape[-2:] != result.shape[-2:] for x in arrays):
         return result
     return carried(result, frozenset.intersection(*(x.assumptions for x in arrays)))

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def paused_collection() -> Iterator[None]:
-    """A context without collections, if they were on before.
+    """Return a context without garbage collections, if they were enabled before.
 
-    An import makes many objects that stay. Python would look through all objects of JAX for garbage, which takes longer than half of the
-    import.
+    An import creates many permanent objects. Python would search all objects of JAX for garbage, which takes longer
+    than half of the import.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The dtypes of the namespace, their kinds and their promotion (docs/design/semantics.md)."""
+"""Data types of the namespace, their kinds and their promotion (docs/design/semantics.md)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class DType:
-    """A dtype of the namespace: equal to, and hashed like, the `numpy.dtype` of that name.
+    """A data type of the namespace: equal to the `numpy.dtype` of the same name, with the same hash.
 
-    It is not a `numpy.dtype` itself, because those equal ``None`` (when they are float64), any string that names
-    them, and any scalar type; generic code that compares dtypes is better served by an object that does not.
+    It is not a `numpy.dtype`, because a `numpy.dtype` equals ``None`` (if it is float64), any string that names it, and
+    any scalar type. Generic code that compares data types needs stricter comparisons.
 
     Examples
     --------
@@ -34,12 +34,12 @@ class DType:
 
     @property
     def name(self) -> str:
-        """The name of the dtype, such as ``"float32"``."""
+        """Name of the data type, such as ``"float32"``."""
         return self.dtype.name
 
     @property
     def itemsize(self) -> int:
-        """The size of one element in bytes."""
+        """Size of one element in bytes."""
         return self.dtype.itemsize
 
     def __eq__(self, other: object) -> bool:
@@ -92,13 +92,15 @@ KINDS = {
 
 
 def x64() -> bool:
-    """Whether JAX's 64-bit switch is on."""
-    config: Any = jax.config  # which gets its options at run time
+    """Return whether JAX's 64-bit mode is on."""
+    config: Any = jax.config  # it gets its options at run time
     return bool(config.jax_enable_x64)
 
 
 def default_dtype(kind: str) -> np.dtype:
-    """The default dtype of a kind: ``"i"`` integer, ``"u"`` unsigned, ``"f"`` real, ``"c"`` complex, ``"b"`` bool."""
+    """Return the default dtype of a kind: ``"i"`` integer, ``"u"`` unsigned, ``"f"`` real, ``"c"`` complex, ``"b"``
+    bool.
+    """
     if kind == "b":
         return np.dtype(bool)
     wide = x64()
@@ -107,14 +109,14 @@ def default_dtype(kind: str) -> np.dtype:
 
 
 def as_dtype(dtype: DTypeLike, argument: str = "dtype") -> np.dtype:
-    """The `numpy.dtype` that an argument names; ``None``, float64 to NumPy, is not one.
+    """Convert an argument to a `numpy.dtype`. ``None``, which NumPy converts to float64, is refused.
 
     Raises
     ------
     TypeError
-        If it names no dtype that JAX has.
+        If JAX has no such dtype.
     ValueError
-        If it is a 64-bit dtype while JAX's x64 switch is off.
+        If it is a 64-bit dtype while JAX's 64-bit mode is off.
     """
     if type(dtype) is DType:
         dtype = dtype.dtype
@@ -145,7 +147,7 @@ def _narrow(dtype: np.dtype) -> str:
 
 
 def canonical(dtype: DTypeLike) -> np.dtype:
-    """The dtype that a value of `dtype` has on the device: 64 bits become 32 where the x64 switch is off."""
+    """Return the dtype of an array of `dtype` on the device: 32 bits instead of 64 if JAX's 64-bit mode is off."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
@@ -154,7 +156,10 @@ class NeedsX64(ValueError):
 
 
 def check_available(dtype: np.dtype, holder: str) -> None:
-    """Raise `NeedsX64` for a 64-bit dtype while JAX's 64-bit mode is off; the message begins with `holder`, a subject with a verb."""
+    """Raise `NeedsX64` for a 64-bit dtype while JAX's 64-bit mode is off.
+
+    The message begins with `holder`, a subject with a verb.
+    """
     if canonical(dtype) != dtype.newbyteorder("="):
         raise NeedsX64(
             f"{holder} {dtype}, but JAX's 64-bit mode is off; switch it on with "
@@ -163,12 +168,14 @@ def check_available(dtype: np.dtype, holder: str) -> None:
 
 
 def kind_of(dtype: np.dtype) -> str:
-    """One letter of ``"biufc"``, as `numpy.dtype.kind`, which is another one for bfloat16 and JAX's smaller formats."""
+    """Return a letter of ``"biufc"``, like `numpy.dtype.kind`, whose letter differs for bfloat16 and JAX's smaller
+    formats.
+    """
     return dtype.kind if dtype.kind in "biufc" else "f"
 
 
 def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind (one of the standard's names, or a tuple of kinds or dtypes)."""
+    """Return whether a dtype is of a kind (one of the standard's names, a dtype, or a tuple of these)."""
     if isinstance(kind, tuple):
         return any(is_kind(dtype, k) for k in kind)
     dtype = dtype.dtype if type(dtype) is DType else dtype
@@ -184,19 +191,21 @@ def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
 
 def is_half(dtype: np.dtype) -> bool:
-    """Whether a dtype is of inexact numbers of at most 16 bits: too few for LAPACK, for transforms, and for counts."""
+    """Return whether a dtype is floating or complex with at most 16 bits, which do not suffice for LAPACK, FFTs and
+    counts.
+    """
     return dtype.itemsize < 4 and jnp.issubdtype(dtype, jnp.inexact)
 
 
 def native(value: Any) -> Any:
-    """An array of NumPy in the byte order of this machine, which JAX wants: files may have the other one. Else what it was."""
+    """Convert a NumPy array to the byte order of this machine, which JAX requires; return other values unchanged."""
     foreign = isinstance(value, np.ndarray) and not value.dtype.isnative
     return value.astype(value.dtype.newbyteorder("=")) if foreign else value
 
 
 @independent
 def promote(*dtypes: np.dtype) -> np.dtype:
-    """The dtype of a result of operands of these (strong) dtypes, by JAX's lattice."""
+    """Return the common dtype of (strong) dtypes, by JAX's lattice."""
     result = dtypes[0]
     for other in dtypes[1:]:
         if other != result:
@@ -208,7 +217,9 @@ _SCALAR_KIND = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 def promote_scalar(dtype: np.dtype, scalar_type: type) -> np.dtype:
-    """The dtype of an array of `dtype` with a Python scalar of `scalar_type`: the array's, unless its kind is lower."""
+    """Return the dtype of an array of `dtype` combined with a Python scalar: the array's dtype, unless its kind is
+    lower.
+    """
     kind = _SCALAR_KIND[scalar_type]
     have = "f" if jnp.issubdtype(dtype, jnp.floating) else np.dtype(dtype).kind
     if kind == "b" or have == "c" or (kind != "c" and have == "f") or (kind == "i" and have in "iu"):

@@ -1,13 +1,13 @@
-"""The errors and warnings that this library raises of its own."""
+"""Errors and warnings of this library."""
 
 
 class DensifyError(RuntimeError):
-    """A structured array would have had to be expanded against the policy set by `structarrays.densify`."""
+    """An operation would densify a structured array, but the policy of `structarrays.densify` forbids it."""
 
 
 class DensifyWarning(UserWarning):
-    """A structured array was expanded to its dense form (see `structarrays.densify`)."""
+    """A structured array was densified (see `structarrays.densify`)."""
 
 
 class StructureError(TypeError):
-    """An operation has no meaning for this structure, or two structures that had to be the same differ."""
+    """An operation is undefined for this structure, or two structures that must be equal differ."""

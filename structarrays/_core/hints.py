@@ -1,4 +1,4 @@
-"""What to write in place of names that users of NumPy, JAX and SciPy guess."""
+"""Replacements for names of NumPy, JAX and SciPy that users try."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMESPACE = {
     "jit": "jax.jit: these arrays are pytrees",
     "jacobian": "jax.jacfwd or jax.jacrev of a function of arrays of JAX",
 }
-"""By name: an expression in the namespace, or the function of another library that accepts these arrays."""
+"""For each name, an expression of the namespace, or a function of another library that accepts these arrays."""
 
 LINALG = {
     "norm": "linalg.vector_norm(x) or linalg.matrix_norm(x)",
@@ -67,5 +67,5 @@ ARRAY = {
 
 
 def hint(table: dict[str, str], name: str) -> str:
-    """The end of the message of an `AttributeError`: what to write instead, or nothing."""
+    """Return the end of the message of an `AttributeError`: what to write instead, or an empty string."""
     return f"; write {table[name]}" if name in table else ""

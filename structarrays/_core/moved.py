@@ -1,7 +1,7 @@
-"""Where modules of the first edition are now, whose names stand in pickles that it wrote.
+"""New names of modules of the first edition, which pickles of that edition contain.
 
-Files of `sa.save` name classes alone. A pickle names the module of a class, too. These modules can be imported, with a warning, and have what
-the new ones have.
+Files of `sa.save` contain only the names of classes, but a pickle also contains the module of a class. The old modules
+can be imported, with a warning, and have the contents of the new ones.
 """
 
 import importlib
@@ -44,14 +44,14 @@ MOVED = {
     "structures.toeplitz": "_structures.toeplitz.array",
     "structures.triangular": "_structures.triangular.array",
 }
-"""The new name of each module that held a class or a function of which pickles are made."""
+"""The new name of each module that defined a class or a function that pickles contain."""
 
 _PACKAGE = __name__.partition(".")[0]
 _PARENTS = {name.partition(".")[0] for name in MOVED}
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the moved modules and the packages that they were in."""
+    """Finder of the moved modules and their packages."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         package, _, name = fullname.partition(".")
@@ -60,15 +60,15 @@ class _Finder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=name in _PARENTS)
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The usual one."""
+        """Let Python create the module."""
 
     def exec_module(self, module: Any) -> None:
-        """Have the module give what the new one has."""
+        """Delegate attributes of the module to the new module."""
         name = module.__name__.partition(".")[2]
         if name in _PARENTS:
             return
         warnings.warn(
-            f"{module.__name__} has moved: a pickle of structarrays 0.1 names it. Pickle the array again",
+            f"{module.__name__} has moved, and a pickle of structarrays 0.1 refers to it; pickle the array again",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -77,5 +77,5 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def find_moved_modules() -> None:
-    """Have `import` find the modules of the first edition."""
+    """Make the modules of the first edition importable."""
     sys.meta_path.append(_Finder())

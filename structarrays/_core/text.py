@@ -1,4 +1,4 @@
-"""Arrays as text: what `repr` and `str` show of a parameter, without looking at more elements than they show."""
+"""Arrays as text, for `repr` and `str`; only the elements that are shown are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def readable(leaf: Any) -> bool:
-    """Whether a leaf has values that this process can look at."""
+    """Return whether a leaf has values that this process can read."""
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
         return isinstance(leaf, np.ndarray) and leaf.dtype != jax.dtypes.float0
     return leaf.is_fully_addressable and not leaf.is_deleted()
@@ -18,9 +18,9 @@ def readable(leaf: Any) -> bool:
 def _visible(
     data: jax.Array | np.ndarray, edge: int | None = None, threshold: int | None = None
 ) -> tuple[np.ndarray, bool]:
-    """The elements that NumPy would show, and whether it would leave some out.
+    """Return the elements that NumPy would show, and whether it would omit some.
 
-    Of a long axis these are the `edge` first and last ones; one more is taken, so that NumPy puts its dots there.
+    For a long axis these are the first and last `edge` elements, and one more, so that NumPy inserts its dots there.
     """
     options = np.get_printoptions()
     edge = options["edgeitems"] if edge is None else edge
@@ -46,7 +46,7 @@ def array_text(
     separator: str = ", ",
     width: int | None = None,
 ) -> str:
-    """The elements in brackets, as NumPy writes them."""
+    """Format the elements in brackets, as NumPy does."""
     data, shortened = _visible(data, edge, threshold)
     options: dict[str, Any] = {} if edge is None else {"edgeitems": edge}
     return np.array2string(
@@ -56,7 +56,7 @@ def array_text(
 
 
 def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
-    """A parameter on one line, and whether that is all of it."""
+    """Format a parameter on one line; also return whether the text is complete."""
     if data.ndim == 0:
         return str(np.asarray(data)[()]), True
     text = array_text(data, threshold=10, edge=3, width=10**6)
@@ -66,7 +66,9 @@ def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
 
 
 def leaf_text(leaf: Any) -> str:
-    """Short text for any leaf of a pytree: an array, a tracer, a deleted or distributed buffer, or another object. The function never raises."""
+    """Format any leaf of a pytree as a short text: an array, a tracer, a deleted or distributed buffer, or another
+    object. Never raises.
+    """
     try:
         if isinstance(leaf, jax.core.Tracer):
             return f"Traced<{leaf.aval.str_short()}>"
@@ -86,7 +88,7 @@ _LONGEST = 200
 
 
 def size_text(count: int) -> str:
-    """A number of bytes in at most four digits."""
+    """Format a number of bytes with at most four digits."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 10_000:
             return f"{count} {unit}"

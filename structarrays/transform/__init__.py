@@ -1,4 +1,4 @@
-"""Programs of JAX on structured arrays, and transformations of functions of them."""
+"""Interpretation of JAX programs on structured arrays, and transformations of functions of structured arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CondCall", "Interpreter", "ScanCall", "UnrecognisedEquation", "While
 
 
 def __getattr__(name: str) -> Any:
-    # Imported where it is asked for: `jax.extend`, which it needs, takes as long to import as all of this package.
+    # Imported on first use: `jax.extend`, which it needs, takes as long to import as all of this package.
     if name == "Interpreter":
         from .interpreter import Interpreter
 

@@ -1,4 +1,4 @@
-"""`vmap_axes`: which arrays of a nested problem carry the batch (docs/design/semantics.md)."""
+"""`vmap_axes`: find the arrays of a nested problem that have a batch dimension (docs/design/semantics.md)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 def vmap_axes(tree: Any, batch_size: int) -> Any:
-    """Say of each array in a pytree whether it carries a batch: the ``in_axes`` of `vmap` for a problem of which a part is batched.
+    """Return ``in_axes`` of `vmap` for a pytree of which only some arrays have a batch dimension.
 
     Parameters
     ----------
     tree : pytree
-        Of arrays of this namespace, of JAX or NumPy, and numbers.
+        Pytree of arrays of this namespace, JAX or NumPy, and scalars.
     batch_size : int
-        How many problems there are.
+        Number of problems in the batch.
 
     Returns
     -------
     pytree
-        Like `tree`, with 0 for an array that has the batch in front, and None for one that all problems share. A structured array
-        counts as one: it is what its entry in ``in_axes`` stands for, in `structarrays.vmap` as in `jax.vmap`.
+        Same pytree as `tree`, with 0 for an array that has the batch in front, and None for an array that all problems
+        share. A structured array counts as one leaf, as in ``in_axes`` of `structarrays.vmap` and `jax.vmap`.
 
     Raises
     ------
     ValueError
-        If `batch_size` is negative, or no array carries the batch.
+        If `batch_size` is negative, or no array has the batch in front.
     TypeError
-        If `batch_size` is no integer.
+        If `batch_size` is not an integer.
 
     See Also
     --------
@@ -43,13 +43,14 @@ def vmap_axes(tree: Any, batch_size: int) -> Any:
 
     Notes
     -----
-    A structured array has the batch if the first of its *batch* dimensions has that length: the core dimensions and the lengths of its
-    parameters do not count. So a `Diagonal` of shape ``(7, 7)`` is shared by 7 problems, although its only parameter is
-    a vector of length 7, and one of shape ``(7, 4, 4)`` is mapped. Any other array, `Dense` among them, has no core, and is taken to
-    have the batch if its first dimension has that length. Where this is a coincidence (a vector of 7 weights that 7
-    problems share), change that entry to None, or give the array a batch dimension that says what is meant.
+    A structured array has the batch if the first of its *batch* dimensions has length `batch_size`; core dimensions and
+    lengths of parameters do not count. So a `Diagonal` of shape ``(7, 7)`` is shared by 7 problems, although its only
+    parameter is a vector of length 7, and a `Diagonal` of shape ``(7, 4, 4)`` is mapped. Other arrays, including
+    `Dense`, have no core dimensions: they have the batch if their first dimension has length `batch_size`. If this is a
+    coincidence (a vector of 7 weights that 7 problems share), set the entry to None, or add a batch dimension to the
+    array.
 
-    It looks at each array once, without computing anything, so that it may be called inside of functions that are compiled.
+    The function inspects each array once and computes nothing, so you can call it inside compiled functions.
 
     Examples
     --------
@@ -70,19 +71,19 @@ def vmap_axes(tree: Any, batch_size: int) -> Any:
     leaves, structure = jax.tree.flatten(tree, is_leaf=is_array)
     axes = [0 if _batch_of(leaf)[:1] == (size,) else None for leaf in leaves]
     if 0 not in axes:
-        raise ValueError(f"vmap_axes: no array has a batch of {size} in front; {_summary(leaves)}")
+        raise ValueError(f"vmap_axes: at least one array must have a batch of {size} in front; {_summary(leaves)}")
     return jax.tree.unflatten(structure, axes)
 
 
 def _batch_of(leaf: Any) -> tuple[int, ...]:
-    """The dimensions among which the batch may be."""
+    """Return the dimensions that may be batch dimensions."""
     return leaf.batch_shape if isinstance(leaf, Array) else tuple(np.shape(leaf))
 
 
 def _summary(leaves: Sequence[Any]) -> str:
-    """What there is, for an error."""
+    """Describe the arrays, for an error message."""
     if not leaves:
-        return "the tree holds no arrays"
+        return "the tree contains no arrays"
     kinds = []
     for leaf in leaves[:8]:
         kind = f"{type(leaf).__name__} of shape {tuple(np.shape(leaf))}"

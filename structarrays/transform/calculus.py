@@ -1,7 +1,8 @@
 """Derivatives and `vmap` for functions of structured arrays (docs/design/semantics.md).
 
-`jax.grad` and `jax.vmap` work on all arrays of the library, which are pytrees. These do what JAX cannot know: that some
-parameters, such as indices, are no business of calculus, and which axis of an array an axis of its parameters is.
+`jax.grad` and `jax.vmap` work on all arrays of the library, which are pytrees. The functions of this module add two
+things that JAX cannot know: some parameters, such as indices, have no derivatives; and an axis of an array corresponds
+to an axis of its parameters.
 """
 
 from __future__ import annotations
@@ -34,38 +35,41 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The gradient of a function of arrays, as a function.
+    """Return a function that computes the gradient of a function of arrays.
 
     Parameters
     ----------
     fun : callable
-        Its value is a real number: an array without dimensions.
-    argnums : int or tuple of int
-        By which arguments to differentiate: arrays, or pytrees of arrays.
-    has_aux : bool
-        Whether `fun` returns a pair, of which only the first is differentiated.
-    holomorphic : bool
+        Function of arrays whose value is a real array without dimensions.
+    argnums : int or tuple of int, default 0
+        Positions of the arguments with respect to which to differentiate: arrays, or pytrees of arrays.
+    has_aux : bool, default False
+        Whether `fun` returns a pair, of which only the first element is differentiated.
+    holomorphic : bool, default False
         Whether `fun` is complex and holomorphic.
 
     Returns
     -------
     callable
-        With the arguments of `fun`; it returns the gradient, a tuple of gradients if `argnums` is a tuple, and behind
-        that the second of the pair with `has_aux`.
+        A function with the arguments of `fun`. It returns the gradient, or a tuple of gradients if `argnums` is a
+        tuple; with `has_aux` it returns a pair of this and the second element of the value.
 
     Raises
     ------
     TypeError
-        When called: if `fun` is no callable, its value is no number, or there is nothing to differentiate by.
+        When the returned function is called: if `fun` is not callable, its value is not a scalar, or no argument has
+        floating-point parameters.
 
     Notes
     -----
-    The gradient with respect to a structured array has its structure: it is the derivative by its parameters, and a
-    parameter that fills several entries collects them all. Where the elements are not linear in the parameters (of a
-    `LowRank`, say) that is no array to calculate with, and its operators raise: ``A - 0.1 * gradient`` would be a wrong number.
-    `jax.tree.map` and optax change the parameters. The indices of a `Sparse` or a `Permutation` are constant, so that optimisers
-    leave them alone. Indices that are traced or differ between the matrices of a stack, and other integers and booleans, are
-    handed back unchanged (`jax.grad` refuses them): do not give these to an optimiser.
+    The gradient with respect to a structured array has the structure of this array: it is the derivative with respect
+    to the parameters, and the derivative with respect to a parameter that fills several entries is the sum over all of
+    them. If the elements are not linear in the parameters (for example of a `LowRank`), the operators of the gradient
+    raise, since ``A - 0.1 * gradient`` would be wrong. `jax.tree.map` and optax change the parameters instead.
+
+    The indices of a `Sparse` or a `Permutation` are constant, so that optimizers do not change them. Indices that are
+    traced or differ between the matrices of a stack, and other integers and booleans, are returned unchanged
+    (`jax.grad` refuses them): do not pass these to an optimizer.
 
     Examples
     --------
@@ -91,18 +95,18 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., tuple[Any, Any]]:
-    """The value and the gradient of a function of arrays, as a function.
+    """Return a function that computes the value and the gradient of a function of arrays.
 
     Parameters
     ----------
     fun, argnums, has_aux, holomorphic
-        As for `grad`.
+        The same as for `grad`.
 
     Returns
     -------
     callable
-        With the arguments of `fun`; it returns its value and the gradient as of `grad`. With `has_aux` the value is the
-        pair.
+        A function with the arguments of `fun`. It returns the value of `fun` and the gradient, in the form that `grad`
+        returns. With `has_aux` the value is the pair.
 
     Examples
     --------
@@ -119,13 +123,14 @@ def value_and_grad(
     @functools.wraps(fun)
     def differentiate(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = [_argument(args, i) for i in numbers]
-        # Indices that have values are constant here, also if they are leaves of the argument: what pairs the gradient with that
-        # argument leaf by leaf raises, and changes no index.
+        # Indices that have values are constant in the gradient, even if they are leaves of the argument: a function
+        # that maps over the leaves of both raises, and changes no index.
         leaves, tree = jax.tree.flatten(map_parameters(lambda leaf: leaf, [args[i] for i in chosen]))
         by = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not by:
             raise TypeError(
-                f"there is nothing to differentiate by: argument {argnums} has no floating-point parameters"
+                f"argument {argnums} must have floating-point parameters, got none; "
+                "differentiate with respect to another argument"
             )
 
         def of_parameters(parameters: Sequence[jax.Array]) -> tuple[Any, tuple[Any, Any]]:
@@ -158,7 +163,7 @@ def value_and_grad(
 
 def _argument(args: Sequence[Any], number: int) -> int:
     if not -len(args) <= number < len(args):
-        raise TypeError(f"argnums names argument {number}, but there are {len(args)} positional arguments")
+        raise TypeError(f"argnums must name positional arguments, got {number} for a call with {len(args)}")
     return number % len(args)
 
 
@@ -167,11 +172,11 @@ def _is_inexact(leaf: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """What JAX takes for the value of a function: a scalar of its own."""
+    """Convert the value of a function to a scalar of JAX."""
     shape = value.shape if isinstance(value, Array) else jnp.shape(value)
     if shape != ():
         raise TypeError(
-            f"the gradient is that of a number: fun must return an array of no dimensions, got shape {shape}"
+            f"fun must return an array of no dimensions, got shape {shape}; reduce it, for example with sum"
         )
     return value.to_jax() if isinstance(value, Array) else value
 
@@ -192,26 +197,26 @@ def vmap(
     Parameters
     ----------
     fun : callable
-        A function of arrays, or of pytrees of arrays.
-    in_axes : int, None, or a sequence
-        Which axis of each argument is mapped, as the array's shape counts them; None is none. A sequence has one for
-        each positional argument, or a pytree that is a prefix of the argument.
-    out_axes : int, None, or a pytree
-        Where the mapped axis stands in the results; a pytree is a prefix of the result.
+        Function of arrays, or of pytrees of arrays.
+    in_axes : int, None, or a sequence, default 0
+        Axis of each argument that is mapped, counted in the shape of the array; None maps no axis. A sequence has one
+        entry for each positional argument; an entry may be a pytree that is a prefix of the argument.
+    out_axes : int, None, or a pytree, default 0
+        Position of the mapped axis in the results; a pytree must be a prefix of the result.
     axis_name : hashable, optional
-        Of the mapped axis, for collective operations.
+        Name of the mapped axis, for collective operations.
     axis_size : int, optional
-        Of the mapped axis, where no argument tells.
+        Size of the mapped axis, needed if no argument is mapped.
 
     Returns
     -------
     callable
-        With the arguments of `fun`; keyword arguments are mapped over their first axis, as by `jax.vmap`.
+        A function with the arguments of `fun`. Keyword arguments are mapped over their first axis, as by `jax.vmap`.
 
     Notes
     -----
-    A batch axis of a structured array is an axis of its parameters. A core axis, among the arguments or the results, makes
-    the array dense, under the policy of `densify`.
+    A batch axis of a structured array is an axis of its parameters. If a core axis of an argument or a result is
+    mapped, the array densifies, under the policy of `densify`.
 
     Examples
     --------
@@ -261,7 +266,7 @@ def _is_none(value: object) -> bool:
 
 
 def _spread(prefix: Any, full: Any, argument: str) -> list[int | None]:
-    """The axis of each array in a pytree, from a prefix of it."""
+    """Return the axis of each array in a pytree, from a prefix of the pytree."""
     try:
         spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=is_array), is_leaf=_is_none)
     except ValueError as error:
@@ -273,7 +278,7 @@ _expand = jit(lambda x: densify(x, "vmap"))
 
 
 def _ready(x: Any, axis: int | None) -> tuple[Any, int | None]:
-    """An argument whose mapped axis is one of its parameters, and that axis."""
+    """Prepare an argument so that its mapped axis is an axis of its parameters; return it with that axis."""
     if axis is None or not isinstance(x, Array):
         return x, axis
     axis = check_axis("vmap", axis, x.ndim, "in_axes")
@@ -281,7 +286,7 @@ def _ready(x: Any, axis: int | None) -> tuple[Any, int | None]:
 
 
 def _moved(x: Any, axis: int | None) -> Any:
-    """A result with its mapped axis, the first, in its place."""
+    """Move the mapped axis of a result from the front to its position."""
     if axis is None or axis == 0:
         return x
     if isinstance(x, Array):

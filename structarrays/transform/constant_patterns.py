@@ -1,8 +1,8 @@
-"""Constant matrices of a program, which are only made where something asks for their elements.
+"""Constant matrices of a program; they are materialized only if an equation needs their elements.
 
-``jnp.eye(n)`` is a program of its own: two counters of n x n elements, compared with each other. So are ``tril``, ``trace``, and
-``ones``. Here such a matrix is what it is (a counter, a triangle, one number everywhere, a structure) until a primitive meets it
-that needs more than that.
+``jnp.eye(n)`` is a program: it compares two counters of n x n elements. The same holds for ``tril``, ``trace``, and
+``ones``. Here such a matrix stays symbolic (a counter, a triangle, a constant, a structure) until a primitive needs its
+elements.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class _Matrix:
-    """What all of them have: a `shape`, a `dtype`, and their elements if need be."""
+    """Common base class: a matrix with `shape` and `dtype`, whose elements are computed on demand."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what each class has in a way of its own
+    if TYPE_CHECKING:  # defined differently in each class
 
         @property
         def shape(self) -> Shape: ...
@@ -44,19 +44,20 @@ class _Matrix:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def array(self) -> Array:
-        """The elements as an array of the namespace."""
+        """Elements as an array of the namespace."""
         return asarray(self.dense())
 
 
 class Constant(_Matrix):
     """A constant matrix in some structure: `array`.
 
-    It differs from an argument in that it is no business of the user's: beside a dense operand, and as a result, it is dense.
+    Unlike an argument, it becomes dense next to a dense operand and as a result, since the user did not choose its
+    structure.
     """
 
     __slots__ = ("array", "number")
@@ -64,7 +65,7 @@ class Constant(_Matrix):
     array: Array
 
     def __init__(self, array: Array, number: np.ndarray | None = None) -> None:
-        self.array, self.number = array, number  # the number that it is everywhere, where the program says so
+        self.array, self.number = array, number  # `number` is the value of all elements, if the program contains it
 
     @property
     def shape(self) -> Shape:
@@ -76,18 +77,18 @@ class Constant(_Matrix):
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is known to be zero everywhere."""
+        """Whether all elements are known to be zero."""
         return self.number is not None and not self.number
 
     def structured(self) -> Array | None:
-        """The array that it is where a structured one may stand in its place; None where it has no structural zeros."""
+        """Return a structured array that can replace the constant; None if it has no structural zeros."""
         if self.is_zero:
             zeros: Array = bands([], (), self.shape[-2:], dtype=self.dtype, batch=self.shape[:-2])
             return zeros
         return self.array if is_zero_outside(self.array) else None
 
     def dense(self) -> jax.Array:
-        """The elements."""
+        """Return the elements."""
         return self.array.dense_data()
 
 
@@ -103,13 +104,13 @@ class Counter(_Matrix):
         self.axis, self.shape, self.dtype, self.offset = axis, shape, dtype, offset
 
     def dense(self) -> jax.Array:
-        """The elements."""
+        """Return the elements."""
         data = lax.broadcasted_iota(self.dtype, self.shape, self.axis)
         return data + jnp.asarray(self.offset, self.dtype) if self.offset else data
 
 
 def counter(axis: int, shape: tuple[int, int], dtype: np.dtype, offset: int = 0) -> Counter | None:
-    """A counter, or None where its dtype is not one of numbers that are counted exactly, or does not hold all of them."""
+    """Return a counter, or None if its dtype does not represent all of its elements exactly."""
     if jnp.issubdtype(dtype, jnp.integer):
         low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
     elif jnp.issubdtype(dtype, jnp.floating):
@@ -133,27 +134,27 @@ class Triangle(_Matrix):
 
     @property
     def complement(self) -> Triangle:
-        """The ones for the zeros, and the other way round."""
+        """Triangle with ones and zeros exchanged."""
         return Triangle(not self.lower, self.k + 1 if self.lower else self.k - 1, self.shape, self.dtype)
 
     def of(self, x: Array) -> Array:
-        """An array with zeros in the place of what lies outside of the triangle."""
+        """Return an array with zeros outside of the triangle."""
         function = tril if self.lower else triu
         part: Array = function.__wrapped__(x, k=self.k)
         return part
 
     def dense(self) -> jax.Array:
-        """The elements."""
+        """Return the elements."""
         data = jnp.tri(*self.shape, k=self.k if self.lower else self.k - 1, dtype=bool)
         return (data if self.lower else ~data).astype(self.dtype)
 
 
 @jax.tree_util.register_pytree_node_class
 class LU(_Matrix):
-    """A part of the LU factorisation of a structured matrix, which is only computed where something asks for its elements: to solve
-    a system with it is to solve one with the matrix.
+    """A part of the LU factorization of a structured matrix, which is computed only if an equation needs its elements.
 
-    It is no constant, but a pytree, as loops may carry it.
+    To solve a linear system with the factorization is to solve it with the matrix. Unlike constants, it is a pytree,
+    since loops may carry it.
     """
 
     __slots__ = ("matrix", "part")
@@ -163,41 +164,41 @@ class LU(_Matrix):
 
     @property
     def shape(self) -> Shape:
-        """That of the part."""
+        """Shape of the part."""
         *batch, m, n = self.matrix.shape
         return ((*batch, m, n), (*batch, min(m, n)), (*batch, m))[self.part]
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the part."""
+        """Data type of the part."""
         return self.matrix.dtype if self.part == 0 else jnp.dtype("int32")
 
     def dense(self) -> jax.Array:
-        """The elements: 0 for both triangles, 1 for the exchanges of rows, 2 for the permutation that they make."""
+        """Return the elements: both triangles for part 0, row exchanges for part 1, their permutation for part 2."""
         return lax.linalg.lu(densify(self.matrix, "lu").data)[self.part]
 
     def tree_flatten(self) -> tuple[tuple[Array], int]:
-        """The matrix, and which part it is."""
+        """Return the matrix and the number of the part."""
         return (self.matrix,), self.part
 
     @classmethod
     def tree_unflatten(cls, part: int, children: tuple[Any]) -> LU:
-        """The part of the factorisation of a matrix."""
+        """Build the part from the matrix."""
         return cls(*children, part)
 
 
 CONSTANTS = (Constant, Counter, Triangle)
-"""The classes of such matrices."""
+"""Classes of constant matrices."""
 
 LAZY = (*CONSTANTS, LU)
-"""The classes of what has no elements before something asks for them."""
+"""Classes of values whose elements are computed on demand."""
 
 
 def compared(name: str, x: Counter, y: Counter) -> Constant | Triangle | None:
-    """The comparison of two counters of different axes, as a boolean constant."""
+    """Compare two counters of different axes; return a boolean constant."""
     if x.axis == 1:
         x, y, name = y, x, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(name, name)
-    # i + a <name> j + b, where k = a - b: j - i == k, and so on.
+    # i + a <name> j + b with k = a - b: j - i == k for "eq", and so on.
     k, (m, n) = x.offset - y.offset, x.shape
     match name:
         case "ge":

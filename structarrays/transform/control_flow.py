@@ -1,7 +1,8 @@
-"""Rules of `structured` for loops and conditions: what a loop carries is widened until its structure stays.
+"""Rules of `structured` for loops and conditions: the structure of carried values is widened until it no longer
+changes.
 
-The loop is built anew with JAX's own functions, on structured arrays as pytrees, so that nothing here hangs on how its equations
-are made, and derivatives, `vmap` and effects are JAX's.
+The rules call JAX's own functions on structured arrays as pytrees. So they do not depend on the form of the equations,
+and JAX provides derivatives, `vmap` and effects.
 """
 
 from __future__ import annotations
@@ -42,16 +43,18 @@ if TYPE_CHECKING:
     from .interpreter import Interpreter
 
 ROUNDS = 4
-"""After how many rounds a structure that still changes is given up for a dense array."""
+"""Number of rounds after which a structure that still changes becomes dense."""
 
 
 class _Found(threading.local):
-    """What has been found of programs, while a function is traced: nested loops would else be traced once for each round of each
-    loop around them. `depth` is not 0 where only structures are asked for.
+    """Structures found so far while a function is traced.
+
+    Without this cache, nested loops would be traced once for each round of each enclosing loop. `depth` is nonzero
+    while only structures are determined.
     """
 
     depth = 0
-    differentiating = False  # whether that is within a rule for tangents: it may use its own function, without end
+    differentiating = False  # whether this is inside a rule for tangents, which may call its own function recursively
 
     def __init__(self) -> None:
         self.targets: dict[Any, Any] = {}
@@ -62,7 +65,7 @@ _state = _Found()
 
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Keep what is found of loops and branches until the end of this block."""
+    """Cache the structures of loops and branches until the end of this block."""
     before, _state.targets = _state.targets, {}
     try:
         yield
@@ -71,15 +74,16 @@ def remembering() -> Iterator[None]:
 
 
 def differentiating() -> bool:
-    """Whether only the structures are asked for that a rule for tangents returns."""
+    """Return whether only the structures of the results of a rule for tangents are being determined."""
     return _state.differentiating
 
 
 def structures_of(
     interpreter: Interpreter, program: ClosedJaxpr, targets: Sequence[Any], *, tangents: bool = False
 ) -> list[Any]:
-    """The targets of the results of a program for values with these targets, without computing; `tangents` says that it is the rule
-    for tangents of a function.
+    """Return the targets of the results of a program for values with these targets, without computing.
+
+    `tangents` tells that the program is the rule for tangents of a function.
     """
     within = _state.differentiating
     name = (id(program), tuple(map(key, targets)), within or tangents)
@@ -87,7 +91,8 @@ def structures_of(
         _state.depth += 1
         _state.differentiating = within or tangents
         try:
-            # Nothing is expanded here, so it may be: a constant that is structured for now may turn out to be dense.
+            # Densification is allowed here since nothing is computed, and a constant that is structured now may become
+            # dense later.
             with unrecorded(), densify("allow", limit=sys.maxsize):
                 moving, merge = apart(targets)
                 settle = settling(targets)
@@ -97,14 +102,14 @@ def structures_of(
         finally:
             _state.depth -= 1
             _state.differentiating = within
-        # The program and the constants, too, or another one might get the identity of one of them.
+        # Keep the program and the constants alive, so that no other object gets the identity of one of them.
         _state.targets[name] = (result, program, targets)
     found: list[Any] = _state.targets[name][0]
     return found
 
 
 def apart(values: Sequence[Any]) -> tuple[list[Any], Callable[[Iterable[Any]], list[Any]]]:
-    """The values that are not constants of the program, and a function that puts others in their places among these."""
+    """Return the values that are not constants of the program, and a function that merges others with the constants."""
     moving = [v for v in values if not isinstance(v, CONSTANTS)]
 
     def merge(others: Iterable[Any]) -> list[Any]:
@@ -115,12 +120,12 @@ def apart(values: Sequence[Any]) -> tuple[list[Any], Callable[[Iterable[Any]], l
 
 
 def _placeholders(targets: Any) -> Any:
-    """Values with these targets, where only structures are asked for."""
+    """Return values with these targets, for determining structures."""
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), targets)
 
 
 def _fixpoint(start: Sequence[Any], step: Callable[[list[Any]], list[Any]]) -> list[Any]:
-    """The targets that hold the first ones and what `step` makes of them."""
+    """Return targets that contain the first ones and all results of `step`."""
     targets = list(start)
     for round_ in range(ROUNDS + 1):
         after = step(targets)
@@ -136,7 +141,7 @@ def _fixpoint(start: Sequence[Any], step: Callable[[list[Any]], list[Any]]) -> l
 
 @rule("cond")
 def condition(interpreter: Interpreter, equation: Any, which: Any, *operands: Any) -> Result:
-    """A condition: the results of all branches are widened to the structures that hold those of each."""
+    """Evaluate a condition: the results of all branches are widened to common structures."""
     call = CondCall.of(equation)
     branches, platforms = call.branches, call.platforms
     which = plain(which, "cond")
@@ -163,7 +168,7 @@ def condition(interpreter: Interpreter, equation: Any, which: Any, *operands: An
 
 @rule("scan")
 def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A loop over rows: what it carries is widened until its structure stays."""
+    """Evaluate a loop over rows: the structure of carried values is widened until it no longer changes."""
     call = ScanCall.of(equation)
     body, carried = call.body, call.carry
     held, init, sliced = call.split(operands)
@@ -193,7 +198,9 @@ def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> R
 
 
 def _sliceable(value: Any) -> Any:
-    """What a loop runs over: of a stack of structured matrices the batch axis, of a single one its rows, which are dense."""
+    """Prepare a value over which a loop runs: a stack of matrices is sliced along its batch axis, a matrix into dense
+    rows.
+    """
     value = settled(value)
     if isinstance(value, Array) and not value.batch_shape:
         return plain(value, "scan")
@@ -202,7 +209,7 @@ def _sliceable(value: Any) -> Any:
 
 @rule("while")
 def loop_while(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A loop with a condition: what it carries is widened until its structure stays."""
+    """Evaluate a loop with a condition: the structure of carried values is widened until it no longer changes."""
     call = WhileCall.of(equation)
     asked, held, init = call.split(operands)
     asked, held = list(map(fixed, asked)), list(map(fixed, held))
@@ -230,9 +237,10 @@ def loop_while(interpreter: Interpreter, equation: Any, *operands: Any) -> Resul
 
 @functools.lru_cache(256)
 def _of_a_batch(call: WhileCall) -> ClosedJaxpr:
-    """The body of the loop that `jax.vmap` makes of many, each with a condition of its own: those that have ended stay as they are.
+    """Return the body of a batch of loops by `jax.vmap`, each with its own condition: loops that have ended do not
+    change.
 
-    A program is remembered by its identity (`structures_of`), hence the cache.
+    `structures_of` identifies a program by its identity, hence the cache.
     """
 
     def run(*values: Any) -> list[jax.Array]:
@@ -250,21 +258,21 @@ def _of_a_batch(call: WhileCall) -> ClosedJaxpr:
 
 @rule("checkpoint", "remat2")
 def checkpoint(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A function of `jax.checkpoint`, on structured arrays."""
+    """Evaluate a function of `jax.checkpoint` on structured arrays."""
     call = CheckpointCall.of(equation)
     moving, merge = apart([fixed(v) for v in operands])
 
     def run(*values: Any) -> list[Any]:
         return [settled(v) for v in interpreter.run(call.program, *merge(values))]
 
-    # Where it says so for each operand, those are not the operands of `run`: what may stay apart, stays apart.
+    # An entry for each operand refers to other operands than `run` has, so any true entry applies to all.
     prevent_cse = call.prevent_cse if isinstance(call.prevent_cse, bool) else any(call.prevent_cse)
     return jax.checkpoint(run, prevent_cse=prevent_cse, policy=call.policy)(*moving)
 
 
 @rule("custom_linear_solve")
 def solver_by_functions(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A solver given by functions: they run on what they hold, and the right-hand side is dense."""
+    """Evaluate a solver given by functions: they run with structured constants, and the right-hand side is dense."""
     call = LinearSolveCall.of(equation)
     *held, right = call.split([fixed(v) for v in operands])
     matvec, vecmat, solve, transposed = (
@@ -273,8 +281,8 @@ def solver_by_functions(interpreter: Interpreter, equation: Any, *operands: Any)
     b = [plain(v, "custom_linear_solve") for v in right]
     symmetric = vecmat is not None and call.symmetric
     if vecmat is not None and not symmetric:
-        # JAX transposes the product, which may look at its operand first (for NaN beside a background, say): its derivative at
-        # zero is the same product, and does not.
+        # JAX transposes the product, which may be data-dependent (NaN next to a background, for example). Its
+        # derivative at zero is the same product, and is not data-dependent.
         product = matvec
 
         def matvec(right: list[jax.Array]) -> list[jax.Array]:
@@ -292,7 +300,9 @@ def linear_solve(
     *,
     symmetric: bool = False,
 ) -> list[jax.Array]:
-    """`jax.lax.custom_linear_solve` of functions of lists of arrays; what solvers return beyond the solution is handed on."""
+    """Apply `jax.lax.custom_linear_solve` to functions of lists of arrays; additional results of solvers are returned,
+    too.
+    """
 
     def with_more(
         solver: Callable[[list[jax.Array]], list[jax.Array]],

@@ -1,14 +1,18 @@
-"""Rules of `structured` for functions with derivatives of their own, which are kept: `jax.custom_jvp` and `jax.custom_vjp`.
+"""Rules of `structured` for functions with custom derivatives, which are kept: `jax.custom_jvp` and `jax.custom_vjp`.
 
-The function is made anew on structured arrays. A tangent of such an array is one of its parameters; where the elements are linear in
-them that is an array of the same structure, with which the rule for tangents is run. A cotangent is one of the parameters as well;
-where each of them is one element (`Diagonal`, `Banded`, `Sparse`) it is an array, too. In all other cases the elements are dense,
-under the policy; but where a rule asks which cotangents are zero (`symbolic_zeros`), a result of any structure keeps it, and a
-cotangent that is not zero is made dense, by least squares: many elements, such as those of a diagonal of a `Toeplitz`, have one parameter.
+The rules define the function again, on structured arrays. A tangent of such an array is a tangent of its parameters. If
+the elements are linear in the parameters, the tangent is an array of the same structure, on which the rule for tangents
+runs. A cotangent is also a cotangent of the parameters. If each parameter is one element (`Diagonal`, `Banded`,
+`Sparse`), the cotangent is an array, too.
 
-A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
+In all other cases the elements are dense, under the policy, with one exception: if a rule distinguishes zero cotangents
+(`symbolic_zeros`), a result of any structure keeps it. A nonzero cotangent is then made dense by least squares, since
+many elements may share one parameter, such as the elements of a diagonal of a `Toeplitz`.
 
-How JAX stores the rules in its equations is not documented: `jax_internals` reads them.
+Some rules refuse to be traced. So a rule is traced only if it is needed, or if results have structure, which must
+contain their tangents.
+
+JAX does not document how its equations store the rules: `jax_internals` reads them.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def _inexact(value: Any) -> bool:
 
 
 def _tangent(primal: Any, tangent: Any) -> Any:
-    """The tangent of a value as a value."""
+    """Convert the tangent of a value to a value."""
     if not is_special(primal):
         return tangent
     if isinstance(primal, LU) or not primal.linear:
@@ -63,7 +67,7 @@ def _tangent(primal: Any, tangent: Any) -> Any:
 
 
 def _tangent_leaves(tangent: Any, primal: Any) -> Any:
-    """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
+    """Convert a tangent to the structure of a primal result, in JAX's form: with `float0` for integers."""
     if not is_special(primal):
         return plain(tangent, "custom_jvp") if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
     if not _inexact(primal):
@@ -72,7 +76,8 @@ def _tangent_leaves(tangent: Any, primal: Any) -> Any:
         moved = _parameters_of(plain(tangent, "custom_jvp"), primal)
     else:
         if not isinstance(tangent, Array):
-            # A function within the rule made it dense, as its own tangents have less structure; its elements are what they were.
+            # A function inside the rule densified it, since its own tangents have less structure; the elements are the
+            # same.
             simple = primal.stores_entries and primal.background is None
             tangent = restrict(Dense.make((tangent,)), primal) if simple else _parameters_of(tangent, primal)
             tangent = tangent.assuming(frozenset())
@@ -82,7 +87,7 @@ def _tangent_leaves(tangent: Any, primal: Any) -> Any:
 
 @rule("custom_jvp_call")
 def function_with_tangents(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A function of `jax.custom_jvp`, on structured arrays."""
+    """Evaluate a function of `jax.custom_jvp` on structured arrays."""
     call = CustomJvpCall.of(equation)
     program, consts = call.program, call.consts
     if differentiating():
@@ -117,7 +122,7 @@ def function_with_tangents(interpreter: Interpreter, equation: Any, *operands: A
 def _by_rule(
     interpreter: Interpreter, program: ClosedJaxpr, primals: Sequence[Any], moving: Sequence[Any], count: int
 ) -> tuple[list[Any], list[Any]]:
-    """The results of a rule for tangents: the values, and their tangents."""
+    """Run a rule for tangents; return the values, and their tangents."""
 
     def run(moving: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results = interpreter.run(program, *primals, *moving)
@@ -126,8 +131,8 @@ def _by_rule(
     if not involved((*primals, *moving)):
         tangents, values = run(moving)
         return values, tangents
-    # A product may look at its operands first, for NaN beside a background, say, and then JAX cannot transpose it. A rule is linear
-    # in the tangents, so that its derivative at zero is the same, and does not look at them.
+    # A product may be data-dependent (NaN next to a background, for example), and then JAX cannot transpose it. A rule
+    # is linear in the tangents, so that its derivative at zero is the same map, and is not data-dependent.
     tree: Any
     leaves, tree = jax.tree.flatten(moving)
     zeros = [jnp.zeros_like(v) if _inexact(v) else v for v in leaves]
@@ -137,13 +142,13 @@ def _by_rule(
 
 
 def _is_zero(tangents: Any) -> bool:
-    """Whether JAX knows that all of these tangents or cotangents, of the parameters of one value, are zero."""
+    """Return whether JAX knows that all of these tangents or cotangents, for the parameters of one value, are zero."""
     leaves = jax.tree.leaves(tangents)
     return bool(leaves) and all(isinstance(leaf, SymbolicZero) for leaf in leaves)
 
 
 def _instantiated(tangents: Any) -> Any:
-    """Tangents or cotangents of the parameters of a value, those that JAX knows to be zero among them, as arrays."""
+    """Convert tangents or cotangents of the parameters of a value to arrays, including symbolic zeros."""
     return jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype) if isinstance(t, SymbolicZero) else t, tangents)
 
 
@@ -152,7 +157,7 @@ def _no_tangent(value: Any) -> Any:
 
 
 def _held_by_both(interpreter: Interpreter, call: CustomJvpCall, operands: Sequence[Any]) -> list[Any]:
-    """The targets that hold the results and their tangents."""
+    """Return targets that contain the results and their tangents."""
     inputs = [target_of(v) for v in operands]
     targets = structures_of(interpreter, call.program, inputs)
     if not involved(targets):
@@ -162,7 +167,7 @@ def _held_by_both(interpreter: Interpreter, call: CustomJvpCall, operands: Seque
     try:
         program, zeros_out, left_out = call.rule(zeros)
         results = structures_of(interpreter, program, [*inputs[left_out:], *moving], tangents=True)
-    except Exception:  # a rule that refuses tangents: nobody asks for them yet, and who does will be told
+    except Exception:  # a rule that refuses tangents: none are needed yet, and a later derivative will raise
         return targets
     tangents = iter(results[len(targets) :])
     joined = []
@@ -190,12 +195,12 @@ def _target_of_tangent(target: Any) -> Any:
 
 
 def _has_cotangents(target: Any) -> bool:
-    """Whether the cotangent of a result can be told from those of its parameters."""
+    """Return whether the cotangent of a result follows from the cotangents of its parameters."""
     return not is_special(target) or _one_element_each(target)
 
 
 def _one_element_each(x: Any) -> bool:
-    """Whether each parameter of an array is one of its elements, and all others are structural zeros."""
+    """Return whether each parameter of an array is one of its elements, and all other elements are structural zeros."""
     if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None or x.covers:
         return False
     free = jax.eval_shape(lambda value: value.freed(), x)
@@ -203,12 +208,14 @@ def _one_element_each(x: Any) -> bool:
 
 
 def _is_needed(result: Any) -> bool:
-    """Whether the cotangent of a result hangs on more than its structure: on indices, or on parameters that are no elements."""
+    """Return whether the cotangent of a result depends on more than its structure: on indices, or on parameters that
+    are not elements.
+    """
     return is_special(result) and not (_has_cotangents(result) and all(map(_inexact, jax.tree.leaves(result))))
 
 
 def _cotangent(value: Any, cotangent: Any) -> Any:
-    """The cotangent of a result as a value: elements whose products with those of a tangent add up to the same number."""
+    """Convert the cotangent of a result to a value: elements whose inner product with any tangent is the same."""
     if not is_special(value):
         return cotangent
     if not _one_element_each(value):
@@ -219,7 +226,7 @@ def _cotangent(value: Any, cotangent: Any) -> Any:
 
 
 def _cotangent_leaves(cotangent: Any, x: Any) -> Any:
-    """The cotangent of an argument from that of its elements."""
+    """Return the cotangent of an argument from the cotangent of its elements."""
     if not is_special(x):
         return plain(cotangent, "custom_vjp") if _inexact(x) else np.zeros(x.shape, FLOAT0)
     if _one_element_each(x):
@@ -241,7 +248,7 @@ def _cotangent_leaves(cotangent: Any, x: Any) -> Any:
 
 
 class _Elements:
-    """The derivative J of the elements of a value by its parameters of an inexact dtype, and the solution of J^T conj(J) w = g."""
+    """Derivative J of the elements of a value by its inexact parameters, and the solution of J^T conj(J) w = g."""
 
     def __init__(self, value: Any) -> None:
         self.leaves, self.tree = jax.tree.flatten(value)
@@ -251,17 +258,19 @@ class _Elements:
         self.pull = jax.linear_transpose(self.push, given)
 
     def rebuilt(self, parameters: Sequence[jax.Array]) -> Any:
-        """The value with these parameters."""
+        """Return the value with these parameters."""
         leaves = list(self.leaves)
         for i, parameter in zip(self.moving, parameters, strict=True):
             leaves[i] = parameter
         return jax.tree.unflatten(self.tree, leaves)
 
     def solve(self, g: list[jax.Array]) -> list[jax.Array]:
-        """Of parameters that several elements depend on; `g` is J^T times something, so that there is a solution."""
+        """Solve for parameters on which several elements depend; `g` is J^T times a vector, so that there is a
+        solution.
+        """
         conj = functools.partial(jax.tree.map, jnp.conj)
         tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)
-        # `cg` by itself has no transpose where only its right-hand side is differentiated.
+        # `cg` alone has no transpose if only its right-hand side is differentiated.
         solution: list[jax.Array] = lax.custom_linear_solve(
             lambda w: self.pull(conj(self.push(conj(w))))[0],
             g,
@@ -272,14 +281,14 @@ class _Elements:
 
 
 def _parameters_of(tangent: jax.Array, primal: Any) -> Any:
-    """A dense tangent that is known to have the structure of a result, in this structure."""
+    """Convert a dense tangent to the structure of a result, which the tangent is known to have."""
     elements = _Elements(primal)
     (g,) = elements.pull(jnp.conj(tangent))
     return elements.rebuilt(jax.tree.map(jnp.conj, elements.solve(g)))
 
 
 def _elements_of(cotangent: Any, value: Any) -> jax.Array:
-    """The smallest cotangent of the elements that gives this one of the parameters."""
+    """Return the smallest cotangent of the elements that yields this cotangent of the parameters."""
     elements = _Elements(value)
     given = jax.tree.leaves(cotangent)
     w = elements.solve([given[i] for i in elements.moving])
@@ -288,14 +297,15 @@ def _elements_of(cotangent: Any, value: Any) -> jax.Array:
 
 @rule("custom_vjp_call")
 def function_with_cotangents(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A function of `jax.custom_vjp`, on structured arrays."""
+    """Evaluate a function of `jax.custom_vjp` on structured arrays."""
     call = CustomVjpCall.of(equation)
     program, consts, symbolic = call.program, call.consts, call.symbolic_zeros
     inputs = [settled(v) for v in operands]
     captured, arguments = inputs[:consts], inputs[consts:]
-    moving = [_inexact(v) for v in arguments]  # not asked in `fwd`, whose program would keep the arguments
+    moving = [_inexact(v) for v in arguments]  # computed outside of `fwd`, whose program would keep the arguments
     results = structures_of(interpreter, program, [target_of(v) for v in inputs])
-    # Where JAX says which cotangents are zero, what has none keeps its structure: Equinox's loops carry such results.
+    # If JAX tells which cotangents are zero, a result without cotangent keeps its structure: Equinox's loops carry such
+    # results.
     targets = [t if symbolic or _has_cotangents(t) else dense_target(t) for t in results]
 
     @jax.custom_vjp
@@ -328,7 +338,7 @@ def function_with_cotangents(interpreter: Interpreter, equation: Any, *operands:
         zeros = [_is_zero(c) for c in cotangents]
         results = [t if v is None else v for t, v in zip(targets, held, strict=True)]
         given = [_cotangent(v, _instantiated(c)) for v, c, z in zip(results, cotangents, zeros, strict=True) if not z]
-        known = [_is_number(r) for r in residuals]  # a rule may decide by it
+        known = [_is_number(r) for r in residuals]  # a rule may depend on the values of such residuals
         traced = [*(r for r, number in zip(residuals, known, strict=True) if not number), *given]
         moved: Any = None
 
@@ -351,13 +361,13 @@ def function_with_cotangents(interpreter: Interpreter, equation: Any, *operands:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number that stands in the program itself."""
+    """Return whether a value is a number that the program itself contains."""
     return isinstance(value, (bool, int, float, complex, np.generic))
 
 
 @rule("call_hi_primitive")
 def high_level_primitive(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
-    """A primitive of `jax.experimental.hijax`. It is run as a program where that loses no derivative of its own."""
+    """Evaluate a primitive of `jax.experimental.hijax`, as a program if this loses no custom derivative."""
     name = high_level_name(equation)
     if name in _HIGH_LEVEL_RULES:
         return _HIGH_LEVEL_RULES[name](interpreter, equation, *operands)
@@ -376,4 +386,4 @@ _HIGH_LEVEL_RULES = {
     **dict.fromkeys(HIGH_LEVEL, high_level_elementwise),
 }
 _EXPANDED = {"Einsum"}
-"""Primitives whose derivatives are those of the programs that they stand for."""
+"""Primitives whose derivatives are the derivatives of their programs."""

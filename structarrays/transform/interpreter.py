@@ -1,8 +1,8 @@
-"""`Interpreter`: runs the programs of JAX, equation by equation, under other rules than JAX's own.
+"""`Interpreter`: run JAX programs, equation by equation, with custom rules.
 
-A program that JAX has traced is a list of equations, each a primitive with operands, parameters and results. An interpreter walks
-through it with values of any kind in the place of arrays: those that are *special* go to the rules, and what has no special
-operand goes to JAX as it stands.
+A program that JAX has traced is a list of equations, each with a primitive, operands, parameters and results. An
+interpreter walks through the equations with values of any kind instead of arrays. An equation with a *special* operand
+is passed to the rules; JAX evaluates the other equations unchanged.
 """
 
 from __future__ import annotations
@@ -32,31 +32,37 @@ if TYPE_CHECKING:
 
 
 class Interpreter:
-    """An interpretation of JAX programs: what the primitives do with values that are special.
+    """An interpretation of JAX programs: rules for primitives with special operands.
 
     Parameters
     ----------
     special : callable
-        Of a value, to whether rules have to do with it. A special value has a `shape` and a `dtype`.
+        Function of a value that returns whether rules apply to it. A special value has a `shape` and a `dtype`.
     rules : mapping, optional
-        From the names of primitives (``"exp"``, ``"dot_general"``, as `jax.make_jaxpr` prints them) to rules; `rule` adds more. A
-        name may also be that of a function of JAX that its programs call as a whole, such as ``"numpy.linalg.solve"``.
+        Maps names of primitives (``"exp"``, ``"dot_general"``, as `jax.make_jaxpr` prints them) to rules; `rule` adds
+        more. A name may also be the name of a function that JAX programs call as a whole, such as
+        ``"numpy.linalg.solve"``.
     default : callable, optional
-        The rule for primitives that have none.
+        Rule for primitives without a rule.
+
+    Raises
+    ------
+    TypeError
+        If `special`, `default` or a rule is not callable.
 
     Notes
     -----
     A rule is called as ``rule(interpreter, equation, *values)`` with the equation (a `jax.extend.core.JaxprEqn`: `primitive`,
     `params`, and `invars`, `outvars` with their ``aval``) and a value for each operand, special or not. It returns the result, or a
-    list of the results, or ``NotImplemented`` to leave the equation to the next rule.
+    list of the results. If it returns ``NotImplemented``, the next rule is called.
 
-    Programs within the program (``jit``, ``checkpoint``, functions with derivatives of their own) are run in place unless there is
-    a rule for them; loops and conditions need a rule, which calls `run` for the programs in their parameters. Equations whose
-    results nobody uses are left out. The guide has two interpretations from their first line to their last.
+    Programs within the program (``jit``, ``checkpoint``, functions with custom derivatives) run in place unless there
+    is a rule for them. Loops and conditions need a rule, which calls `run` for the programs in their parameters.
+    Equations with unused results are skipped. The guide contains two complete interpretations.
 
     Examples
     --------
-    How many multiplications a program makes:
+    Count the multiplications of a program:
 
     >>> import math
     >>> import jax, jax.numpy as jnp
@@ -95,14 +101,15 @@ class Interpreter:
             self.rule(name)(code)
 
     def rule(self, *names: str, source: bool = False) -> Callable[[Code], Code]:
-        """Register the decorated code as the rule for the primitives of these names; the one registered last is asked first.
+        """Register the decorated code as the rule for the primitives of these names; the rule registered last is called
+        first.
 
-        With `source` it is also asked where no operand is special, so that special values can come from the program itself, and from
-        functions under `jit` that it calls.
+        With `source`, the rule is also called if no operand is special, so that special values can be created in the
+        program itself, and in functions under `jit` that it calls.
         """
         if not names or not all(isinstance(name, str) for name in names):
             given = ", ".join(type(name).__name__ for name in names) or "nothing"
-            raise TypeError(f"Interpreter.rule takes names of primitives, got {given}")
+            raise TypeError(f"Interpreter.rule: names must be names of primitives, got {given}")
 
         def register(code: Code) -> Code:
             if not callable(code):
@@ -116,15 +123,15 @@ class Interpreter:
         return register
 
     def otherwise(self, code: Code) -> Code:
-        """Register the decorated code as the rule for primitives that have none."""
+        """Register the decorated code as the rule for primitives without a rule."""
         self.default = code
         return code
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """The function under this interpretation.
+        """Return a function that runs `fun` under this interpretation.
 
-        Its arguments are pytrees with special values among their leaves; what is no array is static. It is traced anew at each
-        call.
+        Its arguments are pytrees with special values among their leaves; leaves that are not arrays are static. Each
+        call traces `fun` again.
         """
 
         @functools.wraps(fun)
@@ -140,17 +147,23 @@ class Interpreter:
 
         return interpreted
 
-    @independent  # JAX's flags about promotion applied when the interpreted code was traced
+    @independent  # JAX's promotion flags already applied when the interpreted code was traced
     def run(self, program: ClosedJaxpr, *values: Any, needed: Sequence[bool] | None = None) -> list[Any]:
-        """The results of a program for these values.
+        """Run a program for these values and return its results.
 
         Parameters
         ----------
         program : jax.extend.core.ClosedJaxpr
+            Program to run.
         *values
-            One for each of its inputs.
+            One value for each input of the program.
         needed : sequence of bool, optional
-            Which results are; for the others None is returned.
+            Which results are needed; the others are returned as None.
+
+        Returns
+        -------
+        list
+            The results of the program.
         """
         pieces = parts(program)
         env = dict(zip(pieces.constvars, pieces.consts, strict=True))
@@ -166,7 +179,7 @@ class Interpreter:
         return [read(atom) if wanted else None for atom, wanted in zip(pieces.outvars, needed, strict=True)]
 
     def evaluate(self, equation: Any, values: Sequence[Any], used: Sequence[bool] | None = None) -> Sequence[Any]:
-        """The results of one equation; `used` says which of them are."""
+        """Evaluate one equation and return its results; `used` tells which of them are used."""
         primitive = equation.primitive
         special = any(map(self.special, values))
         result = NotImplemented
@@ -191,7 +204,10 @@ class Interpreter:
         return results
 
     def _brings_special(self, equation: Any) -> bool:
-        """Whether a call on ordinary values has a source in its program. JAX's own functions of such values are left to JAX."""
+        """Return whether a call on ordinary values contains a source.
+
+        JAX evaluates its own functions of such values.
+        """
         if equation.primitive.name != "jit" or equation.invars and function_name(equation):
             return False
         program = inner_program(equation)
@@ -199,27 +215,29 @@ class Interpreter:
         return any(each.primitive.name in self.sources or self._brings_special(each) for each in inside)
 
     def _rules_for(self, equation: Any) -> tuple[Callable[..., Any], ...]:
-        """The rules to be asked: those of the function that the equation stands for come first."""
+        """Return the rules for an equation, in order: first the rules for the function that the equation represents."""
         name = equation.primitive.name
         own = self.rules.get(name, ())
         return self.rules.get(cast("str", function_name(equation)), ()) + own if name == "jit" else own
 
 
 def _refuse(interpreter: Interpreter, equation: Any, *values: Any) -> NoReturn:
-    """The rule for primitives without one, where there is no other.
+    """Raise, as the default rule for primitives without a rule.
 
     Raises
     ------
     NotImplementedError
+        Always.
     """
     kinds = ", ".join(type(value).__name__ for value in values)
     raise NotImplementedError(f"this interpreter has no rule for the primitive {equation.primitive.name!r} of {kinds}")
 
 
 def trace(fun: Callable[..., Any], leaves: Sequence[Any], tree: Any, dynamic: Sequence[int]) -> tuple[ClosedJaxpr, Any]:
-    """The program of a function whose arguments are a flattened ``(args, kwargs)``, and the tree of its results.
+    """Trace a function of a flattened ``(args, kwargs)``; return its program, and the tree of its results.
 
-    Of the leaves those at the places `dynamic` are its inputs, of which shape and dtype count; the others stay as they are.
+    The leaves at the indices `dynamic` are inputs of the program, represented by shape and dtype; the others are
+    static.
     """
     result_tree = None
 
@@ -237,12 +255,12 @@ def trace(fun: Callable[..., Any], leaves: Sequence[Any], tree: Any, dynamic: Se
 
 
 def returned(fun: Callable[..., Any], results: Any) -> Any:
-    """The results of a function, if all of them are arrays or numbers.
+    """Return the results of a function after a check that all of them are arrays or scalars.
 
     Raises
     ------
     TypeError
-        If one is not.
+        If a result is not.
     """
     for leaf in jax.tree.leaves(results):
         if not (hasattr(leaf, "dtype") or isinstance(leaf, bool | int | float | complex)):
@@ -254,7 +272,7 @@ def returned(fun: Callable[..., Any], results: Any) -> Any:
 
 
 def abstract(value: Any) -> jax.ShapeDtypeStruct:
-    """What a program is traced with in the place of a value: its shape and its dtype."""
+    """Return the shape and dtype of a value, with which a program is traced."""
     if isinstance(value, jax.Array) or not hasattr(value, "shape"):
         aval = jax.typeof(value)
         return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)

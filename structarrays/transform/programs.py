@@ -1,4 +1,4 @@
-"""What `structured` does with the programs of JAX: the interpreter with all rules."""
+"""The interpreter of `structured` with all rules."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ __all__ = ["plain", "run", "trace"]
 
 
 def run(program: ClosedJaxpr, *values: Any) -> list[Any]:
-    """The results of a program, with structured arrays among its arguments and in what it holds."""
+    """Run a program, whose arguments and constants may be structured arrays, and return its results."""
     with remembering():
         return STRUCTURED.run(program, *values)

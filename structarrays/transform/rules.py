@@ -1,7 +1,8 @@
-"""The table of rules of `structured`, and what all of them use.
+"""The registry of rules of `structured`, and functions that all rules use.
 
-A rule binds a primitive of JAX to the function of the namespace that does the same, so that a kernel serves both. It gets the values
-of the operands: arrays of JAX, structured arrays (never `Dense`), or constant matrices (`constants`).
+A rule maps a primitive of JAX to the equivalent function of the namespace, so that one kernel serves both. It receives
+the values of the operands: arrays of JAX, structured arrays (never `Dense`), or constant matrices
+(`constant_patterns`).
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ _SPECIAL = (Array, *LAZY)
 
 
 def is_special(value: object) -> bool:
-    """Whether a value is none of JAX's own."""
+    """Return whether a value is not one of JAX's own."""
     return isinstance(value, _SPECIAL)
 
 
 def expanded(interpreter: Interpreter, equation: Any, *values: Any) -> Any:
-    """The rule where there is no other: structured operands are expanded, and JAX does what it does."""
+    """Densify structured operands and let JAX evaluate the equation; the default rule."""
     return bind(equation, [plain(value, equation.primitive.name) for value in values])
 
 
 class _Structured(Interpreter):
-    """An interpreter to which equations of an unknown form are opaque, those within its reach and those that bring special values."""
+    """An interpreter that treats equations of an unknown form as opaque if they have special operands or may create
+    special values.
+    """
 
     def evaluate(self, equation: Any, values: Sequence[Any], used: Sequence[bool] | None = None) -> Sequence[Any]:
         """Evaluate one equation; see `Interpreter.evaluate`."""
@@ -52,20 +55,20 @@ class _Structured(Interpreter):
 
 
 STRUCTURED = _Structured(special=is_special, default=expanded)
-"""The interpretation of JAX programs in which arrays have structure."""
+"""Interpreter of JAX programs on structured arrays."""
 
 rule = STRUCTURED.rule
 
 
 def plain(value: Any, name: str) -> Any:
-    """A value as an array of JAX, expanded under the policy; `name` says by what."""
+    """Convert a value to an array of JAX; it densifies under the policy, and `name` is the operation in messages."""
     if isinstance(value, Array):
         return densify(value, name).data
     return value.dense() if isinstance(value, LAZY) else value
 
 
 def array(value: Any) -> Array:
-    """A value as an array of the namespace, inside a compiled call."""
+    """Convert a value to an array of the namespace, inside a compiled call."""
     if isinstance(value, Array):
         return value
     if isinstance(value, LAZY):
@@ -74,19 +77,19 @@ def array(value: Any) -> Array:
 
 
 def unwrapped(value: Any) -> Any:
-    """A result of the namespace as a value: what is dense is an array of JAX."""
+    """Convert a result of the namespace to a value: a dense result becomes an array of JAX."""
     if type(value) is Dense:
         return strip_weak(value.data)
     return value
 
 
 def involved(values: Iterable[Any]) -> bool:
-    """Whether a structured array is among the values, not just constants of the program."""
+    """Return whether a structured array, and not only constants of the program, is among the values."""
     return any(isinstance(value, Array) for value in values)
 
 
 def call(name: str, *arrays: Any, **static: Any) -> Any:
-    """The result of a function of the namespace, as a value; of one that returns a flag beside it, the result."""
+    """Call a function of the namespace and return its result as a value, without the flag of a checked function."""
     if name in _TRACED_ONCE and active_log() is None:
         result = _compiled((name, tuple(static.items())), *map(array, arrays))
     else:
@@ -95,12 +98,12 @@ def call(name: str, *arrays: Any, **static: Any) -> Any:
 
 
 _TRACED_ONCE = {"matmul", "tensordot", "linalg.solve", "linalg.slogdet", "linalg.inv", "linalg.cholesky", "sum"}
-"""Functions whose kernels take long to trace, so that equal calls share what was traced."""
+"""Functions whose kernels take long to trace, so that equal calls share one trace."""
 
 
 def _direct(name: str, arrays: Sequence[Any], static: Static) -> Any:
     function = FUNCTIONS[name]
-    # The code of an elementwise function is a formula for what is stored; what makes it a function of arrays stands beside it.
+    # The wrapped code of an elementwise function is a formula for entries; `define` is the function of arrays.
     define = getattr(function, "define", function.__wrapped__)
     result = define(*map(array, arrays), **static)
     return result[0] if getattr(function, "checked", None) else result
@@ -113,7 +116,7 @@ def _compiled(call: tuple[str, tuple[tuple[str, Any], ...]], *arrays: Any) -> An
 
 
 def cast(value: Any, dtype: DTypeLike) -> Any:
-    """A value with another dtype, unless it has it."""
+    """Cast a value to another dtype, if it differs."""
     if value.dtype == dtype:
         return value
     return value.cast(dtype) if isinstance(value, Array) else jax.lax.convert_element_type(value, dtype)

@@ -1,6 +1,8 @@
-"""Rules of `structured` for the primitives of Equinox and Lineax, of which the programs of Diffrax and Optimistix are made, too.
+"""Rules of `structured` for the primitives of Equinox and Lineax, which programs of Diffrax and Optimistix also
+contain.
 
-Nothing of them is imported: a rule is found by the name of a primitive, and what it is called with tells the rest.
+This module imports neither of them: rules are found by the names of primitives, and read everything else from the
+equations.
 """
 
 from __future__ import annotations
@@ -25,13 +27,16 @@ if TYPE_CHECKING:
 
 @rule("nontraceable", source=True)
 def _nontraceable_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
-    """It stands in what JAX never transforms, the implementation of a primitive; but that is run as a program here."""
+    """Remove the marker.
+
+    It occurs in implementations of primitives, which JAX never transforms but which run as programs here.
+    """
     return x
 
 
 @rule("nonbatchable", "nondifferentiable_backward")
 def _nonbatchable_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
-    """What refuses transformations of an array refuses those of its parameters."""
+    """Apply the marker, which refuses transformations of an array, to the parameters of the array."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
 
@@ -41,11 +46,13 @@ def _select_if_vmap_rule(interpreter: Interpreter, equation: Any, which: Any, *c
 
 
 class _Arguments:
-    """What `lineax.linear_solve` is called with, made of a list of arrays: an operator, a solver and its state, a vector, options."""
+    """Arguments of `lineax.linear_solve` as a function of a list of arrays: operator, solver and its state, vector,
+    options.
+    """
 
     def __init__(self, equation: Any) -> None:
         self.tree, static = parameters(equation)["treedef"], parameters(equation)["static"]
-        # In the places of the arrays stands an object that is nothing else.
+        # A placeholder object, distinct from all others, marks the positions of the arrays.
         (gap,) = {id(entry): entry for entry in static if type(entry) is object}.values()
         self.places = [i for i, entry in enumerate(static) if entry is gap]
         self.static = static
@@ -59,8 +66,10 @@ class _Arguments:
 
 @rule("linear_solve")
 def _linear_solve_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
-    """``linear_solve`` of Lineax is `jax.lax.custom_linear_solve`: the operator is what it is differentiated by, and the solver runs on
-    the structured arrays in its state.
+    """Evaluate ``linear_solve`` of Lineax with `jax.lax.custom_linear_solve`.
+
+    Its derivative is a derivative with respect to the operator, and the solver runs on the structured arrays in its
+    state.
     """
     arguments = _Arguments(equation)
     avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
@@ -72,7 +81,7 @@ def _linear_solve_rule(interpreter: Interpreter, equation: Any, *values: Any) ->
     places, count = jax.tree.leaves(arguments(range(len(values)))[2]), len(shapes)
 
     def program(function: Callable[..., Any]) -> Callable[[list[jax.Array]], list[jax.Array]]:
-        """The program of a function of all arrays and of a vector."""
+        """Trace a function of all arrays and of a vector."""
         trace = jax.make_jaxpr(lambda arrays, x: jax.tree.leaves(function(arrays, x)))
         traced = trace(avals, [avals[i] for i in places])
         return lambda x: [plain(v, "linear_solve") for v in interpreter.run(traced, *values, *x)]

@@ -1,4 +1,4 @@
-"""Rules of `structured` for linear algebra: the functions of JAX that are one equation, and the primitives below them."""
+"""Rules of `structured` for linear algebra: functions of JAX that are one equation, and the primitives below them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _expected(equation: Any, *results: Any) -> Result:
-    """Results in the dtypes that the program has, or NotImplemented where a shape is another one."""
+    """Cast results to the dtypes of the program; return NotImplemented if a shape differs."""
     out = []
     if len(results) != len(equation.outvars):
         return NotImplemented
@@ -36,7 +36,9 @@ def _expected(equation: Any, *results: Any) -> Result:
 
 
 def _same(name: str) -> Callable[..., Result]:
-    """The rule for a function of JAX of arrays alone that is one of the namespace, with one result."""
+    """Return the rule for a function of JAX, of arrays only and with one result, that is also a function of the
+    namespace.
+    """
 
     def run(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
         arrays = [array(v) for v in values]
@@ -60,7 +62,7 @@ def _solve_rule(interpreter: Interpreter, equation: Any, a: Any, b: Any) -> Resu
     if not isinstance(a, Array) or a.dtype != b.dtype or a.dtype.kind not in "fc":
         return NotImplemented
     if "cholesky" in _primitives(inner_program(equation)):
-        return NotImplemented  # which reads one triangle: see below
+        return NotImplemented  # it reads one triangle: see below
     b = densify(b, "linalg.solve").data if isinstance(b, Array) and b.ndim == 1 else b
     return _expected(equation, call("linalg.solve", a, b))
 
@@ -76,7 +78,7 @@ def _slogdet_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
 
 
 def _primitives(program: Any) -> list[str]:
-    """The names of the primitives of a program, in order, those of programs that it calls among them."""
+    """Return the names of the primitives of a program, in order, including programs that it calls."""
     names: list[str] = []
     for equation in parts(program).equations:
         inner = inner_program(equation) if equation.primitive.name == "jit" else None
@@ -85,8 +87,9 @@ def _primitives(program: Any) -> list[str]:
 
 
 def _of_average(equation: Any, a: Any, primitive: str) -> bool:
-    """Whether a function of JAX takes the average of a matrix and its adjoint, as those of the namespace do. Which it does is not to
-    be seen but in its program.
+    """Return whether a JAX function uses the average of a matrix and its adjoint, as functions of the namespace do.
+
+    Only the program of the function shows this.
     """
     if not isinstance(a, Array) or a.dtype.kind not in "fc":
         return False
@@ -115,9 +118,9 @@ def _eigvalsh_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
 
 
 def _by_triangle(a: Array, lower: bool = True) -> Array | None:
-    """A matrix for primitives that read one triangle, as one that is Hermitian; None where it would have to be expanded.
+    """Return the Hermitian matrix defined by one triangle, which a primitive reads; None if it would be dense.
 
-    Its value is that of the triangle, its derivative that of the average of both, as JAX has it.
+    Its value is the value of the triangle, its derivative the derivative of the average of both triangles, as in JAX.
     """
     if is_hermitian(a):
         return a
@@ -144,12 +147,12 @@ def _kron_rule(interpreter: Interpreter, equation: Any, a: Any, b: Any) -> Resul
     return [unwrapped(Kronecker(a, b))]
 
 
-# ---- LU factorisations -----------------------------------------------------------------------------------------------
+# ---- LU factorizations -----------------------------------------------------------------------------------------------
 
 
 @rule("lu")
 def _lu_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
-    """Nothing is computed before something else than a solver asks for it."""
+    """Postpone the factorization until an equation other than a solver needs its elements."""
     return [LU(a, part) for part in range(3)] if isinstance(a, Array) else NotImplemented
 
 
@@ -160,10 +163,10 @@ def _lu_pivots_to_permutation_rule(interpreter: Interpreter, equation: Any, pivo
 
 @rule("lax.linalg._lu_solve")
 def _lu_solve_rule(interpreter: Interpreter, equation: Any, lu: Any, permutation: Any, b: Any) -> Result:
-    # That the parts belong together cannot be seen where they come out of a loop.
+    # Values that come out of a loop do not show whether the two parts belong to one factorization.
     if not (isinstance(lu, LU) and isinstance(permutation, LU)) or (lu.part, permutation.part) != (0, 2):
         return NotImplemented
-    # Whether it is a system with the transposed matrix is not among the operands, but the triangular systems tell.
+    # The operands do not tell whether the matrix is transposed, but the triangular systems do.
     inside = parts(inner_program(equation)).equations
     systems = [parameters(e) for e in inside if e.primitive.name == "triangular_solve"]
     if len(systems) != 2:
@@ -187,7 +190,7 @@ def _cholesky_primitive_rule(interpreter: Interpreter, equation: Any, a: Any) ->
 
 @rule("eigh")
 def _eigh_primitive_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
-    """Eigenvectors come before eigenvalues in the primitive."""
+    """Return eigenvectors before eigenvalues, as the primitive does."""
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
         return NotImplemented
@@ -228,7 +231,7 @@ def _triangular_solve_rule(interpreter: Interpreter, equation: Any, a: Any, b: A
         a = array(call("conj", a))
     b = array(b)
     if not p["left_side"]:
-        # x a = b is a.mT x.mT = b.mT, and a function of three ways to read a has no fourth.
+        # x a = b is a.mT x.mT = b.mT; of the four forms of a, `trans` lacks the conjugate without transpose.
         if trans == 2:
             a, trans = array(call("conj", a)), 1
         b, trans = array(call("matrix_transpose", b)), 1 - trans
@@ -238,7 +241,7 @@ def _triangular_solve_rule(interpreter: Interpreter, equation: Any, a: Any, b: A
 
 @rule("fft")
 def _fft_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
-    """Transforms of whole axes; where they need a dense array the namespace says so."""
+    """Evaluate transforms of whole axes; the function of the namespace reports if it needs a dense array."""
     from jax.lax import FftType
 
     kind, lengths = parameters(equation)["fft_type"], tuple(parameters(equation)["fft_lengths"])

@@ -1,4 +1,4 @@
-"""Rules of `structured` for reductions, running sums, searching and sorting."""
+"""Rules of `structured` for reductions, cumulative sums, searching and sorting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _reduction(name: str, kinds: str) -> Callable[..., Result]:
-    """The rule of a reduction that is a function of the namespace for dtypes of these kinds."""
+    """Return the rule of a reduction by a function of the namespace, for dtypes of these kinds."""
 
     def run(interpreter: Interpreter, equation: Any, x: Any) -> Result:
         if not isinstance(x, Array) or kind_of(x.dtype) not in kinds:
@@ -79,13 +79,13 @@ def _sort_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
 
 @rule("dot_general")
 def _dot_general_rule(interpreter: Interpreter, equation: Any, x: Any, y: Any) -> Result:
-    """A product of matrices, of stacks of them, or the sum of all products of elements."""
+    """Evaluate a product of matrices, of stacks of them, or the sum of all products of elements."""
     with _precision(parameters(equation).get("precision")):
         return _product(equation, x, y)
 
 
 def _precision(precision: Any) -> AbstractContextManager[Any]:
-    """The precision of products that the program asks for, which matters on accelerators, as a context."""
+    """Return a context with the precision of products that the program requests; it matters on accelerators."""
     chosen = {
         p.name.lower()
         for p in (precision if isinstance(precision, tuple) else (precision,))
@@ -101,7 +101,7 @@ def _product(equation: Any, x: Any, y: Any) -> Result:
     if not (isinstance(x, Array) or isinstance(y, Array)) or x.dtype.kind == "b" or y.dtype.kind == "b":
         return NotImplemented
     if kept is not None and jnp.promote_types(jnp.promote_types(x.dtype, y.dtype), kept) == kept:
-        # The products are those of the wider dtype: cast afterwards they may have overflown.
+        # Multiply in the wider dtype: products that are cast afterwards may have overflowed.
         x, y = (v if v.dtype == kept else cast(array(v) if is_special(v) else v, kept) for v in (x, y))
     count = len(left_batch)
     if left_batch != tuple(range(count)) or right_batch != tuple(range(count)):
@@ -133,7 +133,7 @@ def _matrix_product(x: Any, y: Any, left: int, right: int, count: int) -> Result
         y = _transposed(y)
     if count and x.ndim - count == 1 and y.ndim - count == 1:
         return NotImplemented
-    if count and x.ndim - count == 1:  # a stack of vectors is a stack of rows, or of columns
+    if count and x.ndim - count == 1:  # convert a stack of vectors to a stack of rows, or of columns
         return call("squeeze", array(call("matmul", call("expand_dims", x, axis=-2), y)), axis=-2)
     if count and y.ndim - count == 1:
         return call("squeeze", array(call("matmul", x, call("expand_dims", y, axis=-1))), axis=-1)
@@ -141,8 +141,8 @@ def _matrix_product(x: Any, y: Any, left: int, right: int, count: int) -> Result
 
 
 def _with_many_axes(x: Any, y: Any, left: int, right: int) -> Result:
-    """The contraction of one axis of a matrix with one of a dense array of more dimensions."""
-    product: Any  # a dense one
+    """Contract one axis of a matrix with one axis of a dense array of more dimensions."""
+    product: Any  # a dense array
     if isinstance(x, Array) and not isinstance(y, Array) and x.ndim == 2:
         columns = jnp.moveaxis(plain(y, "dot_general"), right, 0)
         matrix = x if left == 1 else _transposed(x)

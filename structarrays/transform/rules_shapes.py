@@ -1,4 +1,4 @@
-"""Rules of `structured` for primitives that move elements: shapes, joining, slices, gathering."""
+"""Rules of `structured` for primitives that move elements: shapes, joins, slices, gathers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _of_array(code: Callable[..., Result]) -> Callable[..., Result]:
-    """A rule for a structured array as the first operand; constants of the program are made dense."""
+    """Return a rule for a structured array as the first operand; constants of the program become dense."""
 
     def run(interpreter: Interpreter, equation: Any, x: Any, *others: Any) -> Result:
         return code(equation, x, *others) if isinstance(x, Array) else NotImplemented
@@ -42,7 +42,7 @@ def _broadcast_in_dim_rule(interpreter: Interpreter, equation: Any, x: Any, *siz
     if sizes:
         return NotImplemented
     if not is_special(x):
-        # One number in a whole matrix is only worth a remark where it may meet a structured array.
+        # A matrix with equal elements becomes a `Constant` only if it may meet a structured array.
         if jnp.ndim(x) == 0 and len(shape) >= 2 and min(shape[-2:]) > 1:
             number = np.asarray(x) if isinstance(x, (np.generic, np.ndarray, int, float, complex)) else None
             return Constant(Fill.make((jnp.asarray(x),), shape), number)
@@ -135,12 +135,12 @@ def _split(equation: Any, x: Array) -> Result:
 
 @rule("pad")
 def _pad_rule(interpreter: Interpreter, equation: Any, x: Any, value: Any) -> Result:
-    """Rows and columns of zeros around, or fewer of them."""
+    """Evaluate a padding by rows and columns of zeros, or their removal."""
     widths = parameters(equation)["padding_config"]
     if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
         return NotImplemented
     if any(min(low, high) < -n for n, (low, high, _) in zip(x.shape, widths, strict=True)):
-        return NotImplemented  # what is taken away on one side is the zeros of the other one
+        return NotImplemented  # the removal on one side would include zeros added on the other
     zero = isinstance(value, (np.generic, np.ndarray, float, int, complex, bool)) and not np.any(value)
     if not zero and any(low > 0 or high > 0 for low, high, _ in widths):
         return NotImplemented
@@ -165,7 +165,7 @@ def _resized(shape: Shape, axis: int, n: int) -> Shape:
 
 
 def _sliced(x: Array, slices: dict[int, slice]) -> Any:
-    """The array with these slices along its axes."""
+    """Return the array with these slices along its axes."""
     key = tuple(slices.get(i, slice(None)) for i in range(x.ndim))
     if all(range(*s.indices(n)) == range(n) for s, n in zip(key, x.shape, strict=True)):
         return x
@@ -203,7 +203,7 @@ def _dynamic_slice_rule(equation: Any, x: Array, *starts: Any) -> Result:
 
 
 def _index(numbers: jax.typing.ArrayLike) -> jax.Array:
-    """Numbers of rows or columns in a dtype that holds the number of the last one."""
+    """Convert indices of rows or columns to a dtype that can represent the last index."""
     numbers = jnp.asarray(numbers)
     return numbers.astype(jnp.int32) if numbers.dtype.itemsize < 4 else numbers
 
@@ -211,7 +211,7 @@ def _index(numbers: jax.typing.ArrayLike) -> jax.Array:
 @rule("gather")
 @_of_array
 def _gather_rule(equation: Any, x: Array, indices: Any) -> Result:
-    """Single elements, and whole rows or columns of a matrix."""
+    """Gather single elements, or whole rows or columns of a matrix."""
     p = parameters(equation)
     numbers, sizes = p["dimension_numbers"], tuple(p["slice_sizes"])
     batched = numbers.operand_batching_dims or numbers.start_indices_batching_dims
@@ -240,7 +240,7 @@ def _gather_rule(equation: Any, x: Array, indices: Any) -> Result:
 
 
 def _filled(values: jax.Array, inside: jax.Array | bool, fill: Any) -> jax.Array:
-    """Values, with JAX's filling where an index was out of range."""
+    """Replace values by JAX's fill value if an index was out of range."""
     if inside is True:
         return values
     if fill is None:

@@ -1,4 +1,4 @@
-"""`join` and `convert`: one structure for several arrays, as `jax.lax.scan` and `cond` ask for."""
+"""`join` and `convert`: a common structure for several arrays, as `jax.lax.scan` and `cond` require."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from .._core.families import join as core
 
 @function("x", "y")
 def join(x: Array, y: Array, /) -> tuple[Array, Array]:
-    """Two arrays in the narrowest structure that holds both.
+    """Convert two arrays to the narrowest structure that contains both.
 
     Parameters
     ----------
     x, y : array
-        With the same core shape: `jax.lax.scan` wants one structure throughout. Batch shapes and dtypes stay.
+        Arrays with the same core shape. Their batch shapes and dtypes do not change.
 
     Returns
     -------
     tuple of two arrays
-        Of the same values as `x` and `y`; both have a background if one has one, and the assumptions that both have.
+        Arrays of the same values as `x` and `y`, in one structure. Both have a background if one of them has one. Both
+        have the common assumptions of `x` and `y`.
 
     Raises
     ------
@@ -52,24 +53,25 @@ late.bind(join=join)
 
 @function("x", "like")
 def convert(x: Array, /, like: Array) -> Array:
-    """The array in the structure of another one.
+    """Convert an array to the structure of another array.
 
     Parameters
     ----------
     x : array
+        Array to convert.
     like : array
-        With the same core shape; only its structure matters.
+        Array with the same core shape; only its structure is used.
 
     Returns
     -------
     array
-        Of the value of `x` and the structure of `like`, so that `same_structure` of both is true.
+        Array with the value of `x` and the structure of `like`, so that `same_structure` of both is true.
 
     Raises
     ------
     StructureError
-        If the structure of `like` cannot hold every array of the structure of `x`, whatever its values are; or if `like` has
-        assumptions that `x` has not.
+        If the structure of `like` does not contain all arrays of the structure of `x`, independently of their values;
+        or if `like` has assumptions that `x` does not have.
     ValueError
         If the core shapes differ.
 
@@ -83,14 +85,17 @@ def convert(x: Array, /, like: Array) -> Array:
     if not like.assumptions <= x.assumptions:
         missing = ", ".join(sorted(like.assumptions - x.assumptions))
         raise StructureError(
-            f"convert: x has not the assumptions {missing} of `like`; use assume(x, …), or forget(like)"
+            f"convert: x must have the assumptions {missing} of `like`; use assume(x, …), or forget(like)"
         )
     result, _ = core.join(x, like)
     too_wide = core.structure(result) != core.structure(like) or (
         result.background is not None and like.stores_entries and like.background is None
     )
     if too_wide:
-        raise StructureError(f"convert: a {describe(x)} cannot be held by the structure of {describe(like)}; see join")
+        raise StructureError(
+            f"convert: x must fit into the structure of {describe(like)}, got {describe(x)}; "
+            "use join for a common structure"
+        )
     if like.background is not None:
         result = _with_background(result)
     return result.assuming(like.assumptions)

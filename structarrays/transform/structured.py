@@ -24,39 +24,39 @@ _ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
 
 
 def structured(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of JAX arrays take structured arrays.
+    """Apply a function written for JAX arrays to structured arrays.
 
     Parameters
     ----------
     fun : callable
-        Written with `jax.numpy` and the rest of JAX, by people who need not know of structure. If it is a pytree, such as a module of
-        Equinox, the structured arrays may be in it.
+        Function written with `jax.numpy` and the rest of JAX; it need not know of structure. If it is a pytree, such as
+        a module of Equinox, it may contain structured arrays.
 
     Returns
     -------
     callable
-        With the arguments of `fun`, in which structured arrays may stand anywhere, and its results, which are structured where
-        the structure is kept; else they are JAX's arrays.
+        A function with the arguments of `fun`, which may contain structured arrays. Its results are structured if the
+        structure is kept, and otherwise JAX arrays.
 
     Raises
     ------
     TypeError
-        When called: if `fun` uses a structured array that is not among its arguments.
+        When the returned function is called: if `fun` uses a structured array that is not among its arguments.
     DensifyError
-        If an array must be expanded that the policy of `densify` does not let be.
+        If an array must be densified against the policy of `densify`.
 
     Notes
     -----
-    The function is traced by JAX, with arrays of the same shapes and dtypes; then each step is done by the function of the namespace
-    that does the same (`explain` and `record` show which). What knows no structure expands its operands, under the policy of
-    `densify`. The table in the guide says which steps keep which structures.
+    JAX traces the function with arrays of the same shapes and dtypes. Then each step is evaluated by the equivalent
+    function of the namespace (`explain` and `record` show which). A step without an equivalent densifies its operands,
+    under the policy of `densify`. The table in the guide shows which steps keep which structures.
 
-    As `jax.jit` it traces once for each combination of structures, shapes and dtypes, and calls compiled code; it works inside and
-    outside of JAX's transformations. Arguments that are no arrays, Python numbers among them, are static: each new value is traced
-    anew.
+    Like `jax.jit`, it traces once for each combination of structures, shapes and dtypes, and calls compiled code. It
+    works inside and outside of JAX's transformations. Arguments that are not arrays, including Python scalars, are
+    static: each new value is traced again.
 
-    Structural zeros are exact: ``0 * inf`` is zero off the pattern (see `strong_zeros`). Singular systems give NaN, as under
-    `jax.jit`.
+    Structural zeros are exact: ``0 * inf`` is zero outside of the pattern (see `strong_zeros`). Singular linear systems
+    give NaN, as under `jax.jit`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def structured(fun: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError:
             bad = next(leaf for leaf in leaves if not isinstance(leaf, _ARRAYS) and not is_hashable(leaf))
             raise TypeError(
-                f"structured: arguments are arrays, or pytrees of them, or hashable, got a {type(bad).__name__}"
+                f"structured: arguments must be arrays, pytrees of arrays, or hashable, got {type(bad).__name__}"
             ) from None
         return _run(_Call(fun, False, tree, static), *(leaves[i] for i in dynamic))
 
@@ -99,22 +99,24 @@ def _called(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _static(value: Any) -> tuple[Any, ...]:
-    """An argument that is no array, and what tells it apart from those that are equal to it: `True`, 1 and 1.0, zeros of both signs."""
+    """Return a key of an argument that is not an array; it distinguishes equal values: `True`, 1 and 1.0, and zeros of
+    both signs.
+    """
     return type(value), value, repr(value) if isinstance(value, float | complex) else None
 
 
 class _Call(NamedTuple):
-    """What is static of a call: the function, how its arguments are put together, and those that are no arrays."""
+    """Static part of a call: the function, the structure of its arguments, and arguments that are not arrays."""
 
     fun: Any
-    positional: bool  # whether all arguments are positional arrays, the fast way
+    positional: bool  # whether all arguments are positional arrays: the fast path
     tree: Any = None
     static: tuple[Any, ...] = ()
 
 
 @functools.partial(explicit.jit, static_argnums=0)
 def _run(call: _Call, *values: Any) -> Any:
-    # Imported here, since what they need of JAX takes as long to import as the whole package.
+    # Imported late, since they need parts of JAX that take as long to import as the whole package.
     from . import programs
     from .interpreter import returned
 
@@ -141,7 +143,7 @@ def _run(call: _Call, *values: Any) -> Any:
 
 
 def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str], Any]) -> Any:
-    """The results of a function: where it makes structured arrays itself, their parameters are arrays of JAX."""
+    """Return the results of a function; if it creates structured arrays, their parameters become arrays of JAX."""
     shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
     inside = {i for x in jax.tree.leaves(shallow, is_leaf=is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)}
     finished = [
@@ -151,7 +153,7 @@ def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str],
 
 
 def _hint(fun: Any, error: Exception) -> str | None:
-    """A hint for a function that failed and uses an array from outside that JAX does not accept there."""
+    """Return a hint for a function that failed and uses an array from outside that JAX does not accept there."""
     name, held = getattr(fun, "__name__", "the function"), list(_closed_over(fun))
     leaves = [leaf for leaf in jax.tree.leaves(held) if isinstance(leaf, jax.Array)]
     if isinstance(error, ValueError) and explicit.mesh_of(leaves) is not None:
@@ -163,13 +165,15 @@ def _hint(fun: Any, error: Exception) -> str | None:
     if isinstance(error, TypeError) and x is not None:
         return (
             f"structured: {name} uses a structured array (a {describe(x)}) that is not among its arguments; "
-            "pass it as an argument, since JAX takes no structured arrays itself"
+            "pass it as an argument, since JAX does not accept structured arrays itself"
         )
     return None
 
 
 def _closed_over(fun: Any) -> Iterator[Any]:
-    """The arrays that a function uses besides its arguments: from the functions around it, and from its module."""
+    """Return the arrays that a function uses in addition to its arguments: from enclosing functions, and from its
+    module.
+    """
     held = [cell.cell_contents for cell in getattr(fun, "__closure__", None) or () if _is_filled(cell)]
     names = _global_names(getattr(fun, "__code__", None))
     held += [fun.__globals__[name] for name in names if name in fun.__globals__]
@@ -178,7 +182,7 @@ def _closed_over(fun: Any) -> Iterator[Any]:
 
 
 def _global_names(code: CodeType | None) -> set[str]:
-    """The names that a function and the functions within it look up."""
+    """Return the global names that a function and its inner functions use."""
     if code is None:
         return set()
     inner = [_global_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]

@@ -1,7 +1,8 @@
-"""One structure for values that meet: the branches of a condition, the rounds of a loop.
+"""Common structures of values: the results of branches of a condition, the carried values of a loop.
 
-A *target* says of a value what structure it is to have: a structured array of `jax.ShapeDtypeStruct`, or one such for an array of
-JAX. Targets are joined until they hold whatever may come, and values are widened to them.
+The *target* of a value is the structure that it is to have: a structured array of `jax.ShapeDtypeStruct`, or one
+`jax.ShapeDtypeStruct` for an array of JAX. Targets are joined until they contain all possible values; then values are
+widened to their targets.
 """
 
 from __future__ import annotations
@@ -24,15 +25,19 @@ if TYPE_CHECKING:
 
 
 def settled(value: Any) -> Any:
-    """A value as a loop carries it: a constant of the program is dense, and nothing has JAX's weak type."""
+    """Convert a value to the form that a loop carries: a constant of the program becomes dense, and weak types are
+    removed.
+    """
     if isinstance(value, (Array, LU)):
         return jax.tree.map(strip_weak, value)
     return strip_weak(jax.numpy.asarray(value.dense() if is_special(value) else value))
 
 
 def settling(values: Iterable[Any]) -> Callable[[Any], Any]:
-    """The function that settles what a loop or a branch makes of these values: where there are structured arrays among them, constants
-    that have structural zeros, such as ``jnp.eye(n)`` and ``jnp.zeros_like(A)``, are structured, too.
+    """Return the function that settles results of a loop or branch with these values.
+
+    If there are structured arrays among the values, constants with structural zeros, such as ``jnp.eye(n)`` and
+    ``jnp.zeros_like(A)``, become structured, too.
     """
     return _beside_arrays if involved(values) else settled
 
@@ -43,24 +48,24 @@ def _beside_arrays(value: Any) -> Any:
 
 
 def fixed(value: Any) -> Any:
-    """A value as a loop or a branch uses it, without changing it: a constant of the program may stay one."""
+    """Convert a value that a loop or branch reads without changing it: a constant of the program may remain one."""
     return value if isinstance(value, CONSTANTS) else settled(value)
 
 
 def target_of(value: Any) -> Any:
-    """The target that a value has; a constant of the program is its own."""
+    """Return the target of a value; a constant of the program is its own target."""
     if isinstance(value, CONSTANTS):
         return value
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf), leaf.dtype), value)
 
 
 def dense_target(target: Any) -> jax.ShapeDtypeStruct:
-    """The target for the elements alone."""
+    """Return the target of a dense array."""
     return jax.ShapeDtypeStruct(target.shape, target.dtype)
 
 
 def key(target: Any) -> tuple[Any, Any]:
-    """What two targets have in common if they are the same one."""
+    """Return a key that is equal for equal targets."""
     if isinstance(target, CONSTANTS):
         return id(target), target.shape
     leaves, tree = jax.tree.flatten(target)
@@ -68,7 +73,7 @@ def key(target: Any) -> tuple[Any, Any]:
 
 
 def join_targets(x: Any, y: Any) -> Any:
-    """The target that holds two; what no structure holds is dense."""
+    """Return the narrowest target that contains both; dense if no structure does."""
     if key(x) == key(y):
         return x
     if isinstance(x, LU) and isinstance(y, LU) and x.part == y.part:
@@ -91,7 +96,7 @@ def join_targets(x: Any, y: Any) -> Any:
 
 
 def _holds_zero(x: Array) -> bool:
-    """Whether an array is zero where all of its parameters are."""
+    """Return whether an array is zero if all of its parameters are."""
     return x.linear and all(jax.numpy.issubdtype(leaf.dtype, jax.numpy.inexact) for leaf in jax.tree.leaves(x))
 
 
@@ -101,7 +106,7 @@ def _joined(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def widened(value: Any, target: Any) -> Any:
-    """A value in the structure of a target, which holds it."""
+    """Convert a value to the structure of a target that contains it."""
     value = _beside_arrays(value) if isinstance(target, Array) else settled(value)
     if isinstance(value, LU) and isinstance(target, LU):
         return LU(widened(value.matrix, target.matrix), value.part)
@@ -115,5 +120,5 @@ def widened(value: Any, target: Any) -> Any:
     zeros = jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape, leaf.dtype), target)
     if is_nothing(value) and _holds_zero(target):
         return zeros
-    # Zeros stand for the other array: only its structure matters.
+    # The other array consists of zeros, since only its structure matters.
     return _joined(value, zeros)[0].assuming(target.assumptions)

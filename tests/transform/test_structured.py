@@ -115,7 +115,9 @@ def test_other_errors_of_types_are_left_alone():
 
 
 def test_an_argument_that_is_neither_an_array_nor_hashable():
-    with pytest.raises(TypeError, match="structured: arguments are arrays, or pytrees of them, or hashable, got a set"):
+    with pytest.raises(
+        TypeError, match="structured: arguments must be arrays, pytrees of arrays, or hashable, got set"
+    ):
         sa.structured(lambda A, v: A)(D, {1, 2})
 
 

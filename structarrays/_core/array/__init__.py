@@ -1,1 +1,1 @@
-"""The base class of arrays: operators, writes and views, places on devices."""
+"""The base class of arrays: operators, writes, views and placement on devices."""

@@ -1,6 +1,7 @@
-"""The types of arguments that are arrays, for a type checker.
+"""Types of array arguments, for a type checker.
 
-A function of the namespace takes arrays of this library, of NumPy and of JAX, and numbers; its code gets `Array` alone.
+A function of the namespace accepts arrays of this library, NumPy and JAX, and Python scalars. Inside the function, each
+of them is an `Array`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     ParameterLike: TypeAlias = ArrayLike | Sequence[Any]
 
     class Formulas(Protocol):
-        """What elementwise functions compute. They do so with plain data; the signatures around it are those of the functions, of arrays."""
+        """Formulas of elementwise functions. They compute with plain data, although their signatures name arrays."""
 
         def __getattr__(self, name: str) -> Callable[..., Array]: ...
 
 else:
     ArrayLike = Array
-    ParameterLike = DTypeLike = Any  # numbers in lists, too
+    ParameterLike = DTypeLike = Any  # including scalars in lists

@@ -1,10 +1,11 @@
-"""`Array`: the base class of every array, a handle on an immutable value (docs/design/semantics.md).
+"""`Array`: the base class of all arrays, a handle on an immutable value (docs/design/semantics.md).
 
 A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
-``(class, meta, assumptions)``: everything static. Flattening the pytree gives exactly this pair, so that a compiled
-call unpacks an array at the cost of one attribute (of constant indices see `flattening`). ``aux`` names the class once
-more, because a write may give a handle a value of another class: whoever reads the value in one go then has a class and
-parameters that belong together, whatever another thread does.
+``(class, meta, assumptions)``: everything static. Flattening the pytree returns exactly this pair, so that a compiled
+call unpacks an array at the cost of one attribute access (`flattening` describes constant indices).
+
+``aux`` repeats the class, because a write may give a handle a value of another class. Code that reads the value once
+gets a class and parameters that belong together, even if another thread writes.
 """
 
 from __future__ import annotations
@@ -43,39 +44,43 @@ if TYPE_CHECKING:
     A = TypeVar("A", bound="Array")
 
 when_defined: list[Callable[[type[Array]], object]] = []
-"""Called with each class of arrays that is defined from now on."""
+"""Callbacks that receive each class of arrays defined from now on."""
 
 
-# How an operator takes its operands, by exact type: `FAST` goes straight into the compiled call, and so does `CHECKED`, unless it is a
-# derivative that operators refuse. `DYNAMIC` goes where an eager kernel may serve, `_CAREFUL` through all checks (a Python integer may not
-# fit a dtype), `_FOREIGN` gets its turn through NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a
-# microsecond.
+# How an operator treats an operand, by exact type:
+# - `FAST`: goes directly to the compiled call.
+# - `CHECKED`: the same, unless the operand is a derivative that operators refuse.
+# - `DYNAMIC`: an eager kernel may run.
+# - `_CAREFUL`: goes through all checks (a Python integer may not fit a dtype).
+# - `_FOREIGN`: gets its turn through NotImplemented.
+# `is_operand` decides once for each type; the look-up takes 0.05 microseconds.
 _FOREIGN, FAST, CHECKED, DYNAMIC, _CAREFUL = range(5)
 OPERANDS: dict[type, int] = {}
 
 STATIC, _ARRAYS = (FAST, CHECKED), (FAST, CHECKED, DYNAMIC)
 
 _OF_ARRAYS: dict[str, Any] = FUNCTIONS
-"""The functions behind the operators: a type checker does not know that they are functions of positional arrays."""
+"""The functions behind the operators, typed loosely: a type checker does not know that their arguments are
+positional arrays."""
 
 COMPILED: dict[str, Callable[..., Any]] = {}
-"""The bare compiled call of each function of positional arrays that has been called, for the operators."""
+"""The compiled call of each function of positional arrays that has been called before, for the operators."""
 
 RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
-"""The errors of a compiled call that bad arguments can cause."""
+"""Errors of a compiled call that invalid arguments can cause."""
 
 _EQUALITY = ("equal", "not_equal")
 
 
 def _completed(result: Any) -> Array:
-    """The array of which a compiled call returned the parameters, since its indices are among them."""
+    """Build an array from the result of a compiled call that returned indices among its parameters."""
     from .sharing import complete
 
     return cast("Array", complete(result, ()))
 
 
 def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
-    """The operator, the reflected operator and the in-place operator of a function of two arrays."""
+    """Return the operator, the reflected operator and the in-place operator of a function of two arrays."""
     operands = OPERANDS
 
     def forward(self: Array, other: Operand) -> Any:
@@ -95,10 +100,10 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self, other))
         writes.refuse_derivatives(name, self, other)
-        # Both are looked at, so that the next time it is known how either is taken.
+        # Call `is_operand` on both, so that `OPERANDS` contains both types at the next call.
         known = is_operand(self) and is_operand(other)
         if not known and name in _EQUALITY and isinstance(other, (list, tuple)):
-            # Python would say that they differ, whatever is in them.
+            # Without this check, Python would report that they differ, whatever they contain.
             raise TypeError(
                 f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
             )
@@ -117,7 +122,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         writes.refuse_derivatives(name, self, other)
         if not is_operand(other):
             return NotImplemented
-        with writes.LOCK:  # otherwise a write of another thread in between is lost
+        with writes.LOCK:  # otherwise a write of another thread in between would be lost
             writes.assign_result(self, FUNCTIONS[name](self, other), name)
         return self
 
@@ -125,7 +130,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
 
 
 def _unary(name: str) -> Callable[[Array], Array]:
-    """The operator of a function of one array."""
+    """Return the operator of a function of one array."""
     operands = OPERANDS
 
     def operator(self: Array) -> Array:
@@ -145,23 +150,23 @@ def _unary(name: str) -> Callable[[Array], Array]:
             found = _OF_ARRAYS[name]._after_call(failure, (self,))
             return found
         writes.refuse_derivatives(name, self)
-        is_operand(self)  # so that the next time it is known how it is taken
+        is_operand(self)  # so that `OPERANDS` contains the type at the next call
         return FUNCTIONS[name](self)
 
     return operator
 
 
 def _comparison(name: str) -> Operator:
-    """The operator of a comparison."""
+    """Return the operator of a comparison."""
     return _operators(name)[0]
 
 
 class Array(Conveniences, Placement):
     """The base class of all arrays of the namespace.
 
-    It cannot be instantiated; `asarray` makes arrays from what NumPy and JAX have, and each structure has a constructor
-    of its own. A subclass has ``__slots__ = ()`` (a write may change the class of a handle), and defines how its
-    parameters make a shape and a dense array; see the guide to structures of one's own.
+    It cannot be instantiated; `asarray` converts arrays of NumPy and JAX, and each structure has its own constructor. A
+    subclass has ``__slots__ = ()`` (a write may change the class of a handle), and defines how its parameters determine
+    the shape and the dense form; see the guide to custom structures.
     """
 
     __slots__ = ("__weakref__", "_link", "_origin", "_owned", "_value")
@@ -169,25 +174,27 @@ class Array(Conveniences, Placement):
     _value: Value
     _owned: Value
     _link: writes.Link
-    _origin: Origin  # the transformation of JAX that was running when the handle was made
+    _origin: Origin  # the JAX transformation that was running when the handle was created
 
     __array_priority__ = 1000
-    __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows
-    if not TYPE_CHECKING:  # which reads the declarations below
+    __pandas_priority__ = 5000  # above pandas' tables (4000), which would otherwise treat a matrix as a list of rows
+    if not TYPE_CHECKING:  # a type checker reads the declarations below
         core_ndim: int = 2
-        """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
+        """Number of trailing dimensions that the structure describes; the dimensions before them are batch
+        dimensions."""
         linear: bool = True
         """Whether the dense value is a linear function of the parameters (docs/design/semantics.md)."""
     stores_entries: bool = False
-    """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
+    """Whether the structure stores entries of a matrix next to a background, so that functions can be mapped over
+    them."""
     full_size: bool = False
-    """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
+    """Whether the parameters are as large as the dense form, so that densifying does not increase the storage."""
     static_pattern: bool = True
-    """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
-    arrays of one structure need not store the same places."""
+    """Whether class and static part determine the positions of the stored entries. Otherwise parameters do
+    (coordinates, for example), so that two arrays of one structure may store different positions."""
     index_parameters: slice | None = None
-    """Which parameters are indices, if any: with one dimension behind the batch, as the first of the other parameters. If they are
-    constant they are no leaves of the pytree; see `flattening`."""
+    """The parameters that are indices, if any: with one dimension after the batch, like the first of the other
+    parameters. Constant indices are not leaves of the pytree; see `flattening`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -204,55 +211,61 @@ class Array(Conveniences, Placement):
 
     @classmethod
     def make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
-        """The array of this class with these parameters, unchecked."""
+        """Build an array of this class from its parameters, without checks."""
         return unflatten((cls, meta, assumptions), leaves)
 
-    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+    if not TYPE_CHECKING:  # otherwise a type checker would accept any attribute name
 
         def __getattr__(self, name):
-            # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
+            # Called only if a slot is unset: a handle that owns its buffer keeps the value in `_owned` until it is
+            # exposed.
             if name == "_value":
                 return writes.expose(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint(ARRAY, name)}")
 
     def __dir__(self) -> list[str]:
-        """The names that users need: without those by which structures describe themselves."""
+        """List the names that users need, without the hooks by which structures describe themselves."""
         return sorted(set(super().__dir__()) - HOOKS)
 
     def assuming(self, assumptions: Assumptions) -> Self:
-        """The same value with these assumptions."""
+        """Return the same value with these assumptions."""
         leaves, (cls, meta, _) = self._value
         return cast("Self", unflatten((cls, meta, assumptions), leaves))
 
-    # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
+    # ---- hooks of a structure; they act on values, so that a reader never mixes two values ------------------------
 
     @staticmethod
     def shape_of(leaves: Leaves, meta: Meta) -> Shape:
-        """The full shape, from the parameters and the static part."""
+        """Return the full shape, from the parameters and the static part."""
         raise NotImplementedError
 
     def dense_data(self) -> jax.Array:
-        """The dense value, batch dimensions included."""
+        """Return the dense form, including batch dimensions."""
         raise NotImplementedError
 
     def map_parameters(self, function: Callable[[Any], Any]) -> Array:
-        """The same structure with every parameter mapped: for functions that act on the batch dimensions in front."""
+        """Map every parameter and keep the structure: for functions that act on the leading batch dimensions."""
         leaves, (cls, meta, _) = self._value
         return cls.make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
 
     def constant_over(self, core: int) -> jax.Array | None:
-        """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
+        """Return the data of an array that is constant over the last `core` dimensions, with size 1 there; otherwise
+        None.
+        """
         return None
 
     def description(self) -> tuple[list[str], bool]:
-        """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
+        """Return texts that `repr` shows for the parameters, including the shape, and whether they describe the array
+        completely.
+        """
         return [f"shape={self.shape}"], False
 
     if not TYPE_CHECKING:
         background: jax.Array | None = None
-        """What every element is that the structure does not store, one number for each matrix; None for structural zeros."""
+        """Value of every element that the structure does not store, one scalar for each matrix; None for structural
+        zeros."""
 
-    if TYPE_CHECKING:  # constants of most structures, properties of others
+    if TYPE_CHECKING:  # constants in most structures, properties in others
 
         @property
         def core_ndim(self) -> int: ...
@@ -263,7 +276,7 @@ class Array(Conveniences, Placement):
         @property
         def background(self) -> jax.Array | None: ...
 
-        # What `EntryArray` has; code looks at `stores_entries` first.
+        # Attributes of `EntryArray`; code checks `stores_entries` first.
 
         @property
         def entries(self) -> tuple[jax.Array, ...]: ...
@@ -275,7 +288,7 @@ class Array(Conveniences, Placement):
         def gather(self, data: jax.Array) -> tuple[jax.Array, ...]: ...
 
     def freed(self) -> Array:
-        """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
+        """Return the same array in a structure of the same pattern in which each stored entry has its own parameter."""
         return self
 
     @property
@@ -284,74 +297,81 @@ class Array(Conveniences, Placement):
         return False
 
     def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
-        """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
-        some functions, where an entry stands at a second place with another value.
+        """Return whether an elementwise function of arrays of this structure has a result of this structure.
+
+        For some functions this is false if an entry appears at a second position with another value.
         """
         return True
 
     def bandwidths(self) -> tuple[int, int]:
-        """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
+        """Return ``(lower, upper)`` of a matrix: all elements outside ``-lower <= j - i <= upper`` are structural
+        zeros.
+        """
         m, n = self.shape[-2:]
         return max(0, m - 1), max(0, n - 1)
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
-        the kinds of `pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
+        """Classify rectangles of a matrix: return an array ``(R, C)`` of the kinds defined in `pattern`.
+
+        The rectangles are all pairs of an interval of `rows` ``(R, 2)`` and of `columns` ``(C, 2)``, none of them
+        empty. Call `pattern.pattern` instead of this method.
         """
         return pattern.default(self, rows, columns)
 
     @property
     def product_cost(self) -> int:
-        """Of a matrix: about how many multiplications its product with one column takes."""
+        """Approximate number of multiplications in the product of a matrix with one column."""
         stored: int = sum(leaf.size for leaf in parameters(self))
         return stored // max(1, math.prod(self.shape[:-2]))
 
     def cast(self, dtype: DTypeLike) -> Array:
-        """The array with another dtype."""
+        """Return the array with another data type."""
         raise NotImplementedError
 
     @property
     def solved_by_parts(self) -> bool:
-        """Whether solvers may fail for a regular matrix, since they solve for a part of it (beside a background: for the rest)."""
+        """Whether solvers may fail for a regular matrix, since they first solve for a part of it (without the
+        background).
+        """
         return self.stores_entries and self.background is not None
 
     # ---- attributes --------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
-        """The shape, batch dimensions first."""
+        """Shape of the array, batch dimensions first."""
         leaves, aux = self._value
         return aux[0].shape_of(leaves, aux[1])
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the elements."""
+        """Data type of the elements."""
         leaf: jax.Array = self._value[0][0]
         return leaf.dtype
 
     @property
     def parameters(self) -> Leaves:
-        """The arrays of which the value is made, and None where there is none: `shape_of` and `dense_data` read them."""
+        """Arrays that determine the value, and None for absent ones; `shape_of` and `dense_data` read them."""
         return self._value[0]
 
     @property
     def meta(self) -> Meta:
-        """The static part of the value, such as the offsets of a banded array."""
+        """Static part of the value, such as the offsets of a banded array."""
         return self._value[1][1]
 
     @property
     def assumptions(self) -> Assumptions:
-        """What the user promised of this array; see `structarrays.assume`."""
+        """Properties that the user asserted for this array; see `structarrays.assume`."""
         return self._value[1][2]
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements, stored or not."""
+        """Number of elements, stored or not."""
         size = 1
         for n in self.shape:
             size *= n
@@ -359,23 +379,23 @@ class Array(Conveniences, Placement):
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of the parameters: what is stored, not what the dense form would take."""
+        """Number of bytes of the parameters (the storage, not the dense form)."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in parameters(self))
 
     @property
     def itemsize(self) -> int:
-        """The number of bytes of one element."""
+        """Number of bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def batch_shape(self) -> Shape:
-        """The dimensions before the core: the shape that every parameter carries in front."""
+        """Dimensions before the core: the leading shape of every parameter."""
         shape = self.shape
         return shape[: len(shape) - self.core_ndim]
 
     @property
     def T(self) -> Array:
-        """The transpose of a matrix.
+        """Transpose of a matrix.
 
         Raises
         ------
@@ -383,41 +403,42 @@ class Array(Conveniences, Placement):
             If the array does not have exactly two dimensions; `mT` transposes stacks of matrices.
         """
         if self.ndim != 2:
-            raise ValueError(f"x.T needs an array of two dimensions, got shape {self.shape}; use x.mT or permute_dims")
+            raise ValueError(f"x.T: x must have two dimensions, got shape {self.shape}; use x.mT or permute_dims")
         return late.matrix_transpose(self)
 
     @property
     def mT(self) -> Array:
-        """The transpose of each matrix of a stack."""
+        """Transpose of each matrix in a stack."""
         return late.matrix_transpose(self)
 
     @property
     def real(self) -> Array:
-        """The real part."""
+        """Real part."""
         return late.real(self) if self.dtype.kind == "c" else self
 
     @property
     def imag(self) -> Array:
-        """The imaginary part; zero for a real array."""
+        """Imaginary part; zero for a real array."""
         return late.imag(self) if self.dtype.kind == "c" else late.zeros_like(self)
 
     # ---- conversions -------------------------------------------------------------------------------------------
 
     def to_dense(self) -> Dense:
-        """The same array as `Dense`: an explicit request, to which the policy of `densify` does not apply."""
+        """Convert to `Dense`. The policy of `densify` does not apply to this explicit request."""
         return late.to_dense(self)
 
     def to_jax(self) -> jax.Array:
-        """The dense value as a `jax.Array`."""
+        """Convert to a dense `jax.Array`."""
         return self.to_dense().data
 
     def to_banded(self) -> Array:
-        """The same array as a `Banded` (which a `Diagonal` is), where its class and the shapes and offsets of its parts say that it is one.
+        """Convert to a `Banded` (a `Diagonal` is one), if the class and the shapes and offsets of the parts show that
+        the array is banded.
 
         Raises
         ------
         StructureError
-            If they don't.
+            If they do not.
 
         Examples
         --------
@@ -427,7 +448,8 @@ class Array(Conveniences, Placement):
         (-2, 0, 2)
         """
         raise StructureError(
-            f"to_banded: a {describe(self)} stores no diagonals, and is no Kronecker product or sum of such arrays"
+            "to_banded: the array must store diagonals, or be a Kronecker product or sum of such arrays, "
+            f"got {describe(self)}"
         )
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
@@ -485,8 +507,8 @@ class Array(Conveniences, Placement):
             return format(str(self), spec)
         except ValueError:
             raise TypeError(
-                f"an array of shape {self.shape} cannot be written in the format {spec!r}, which is one for a number; "
-                "numpy.array2string(x, precision=2) writes arrays"
+                f"an array of shape {self.shape} cannot be formatted with {spec!r}, a format for scalars; "
+                "use numpy.array2string(x, precision=2) instead"
             ) from None
 
     def __repr__(self) -> str:
@@ -500,7 +522,7 @@ class Array(Conveniences, Placement):
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         whole = self.__copy__()
-        if whole.pieces > 1:  # the reader may have another number of devices
+        if whole.pieces > 1:  # the array may be loaded on a different number of devices
             from .sharding import repadded
 
             whole = repadded(whole, 1)
@@ -511,14 +533,17 @@ class Array(Conveniences, Placement):
         )
 
     def __copy__(self) -> Array:
-        """Another handle on the same value. Code that reads several times reads the copy, since another thread may write in between."""
+        """Return another handle on the same value.
+
+        Code that reads several times reads a copy, since another thread may write in between.
+        """
         leaves, aux = self._value
         return unflatten(aux, leaves)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
 
-    # ---- a container -------------------------------------------------------------------------------------------
+    # ---- container protocol ------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         shape = self.shape
@@ -569,7 +594,7 @@ class Array(Conveniences, Placement):
     __xor__, __rxor__, __ixor__ = _operators("bitwise_xor")
     __lshift__, __rlshift__, __ilshift__ = _operators("bitwise_left_shift")
     __rshift__, __rrshift__, __irshift__ = _operators("bitwise_right_shift")
-    __eq__ = _comparison("equal")  # type: ignore[assignment]  # an array, where `object` has a bool
+    __eq__ = _comparison("equal")  # type: ignore[assignment]  # returns an array, not a bool
     __ne__ = _comparison("not_equal")  # type: ignore[assignment]
     __lt__, __le__ = _comparison("less"), _comparison("less_equal")
     __gt__, __ge__ = _comparison("greater"), _comparison("greater_equal")
@@ -591,17 +616,17 @@ _OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, 
 
 
 def _no_numbers(dtype: np.dtype) -> bool:
-    """Whether this is a dtype of objects, dates, texts, or with fields."""
+    """Return whether elements of this dtype are not numbers: objects, dates, strings, or records with fields."""
     return dtype.kind in "OMmSUT" or dtype.names is not None
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array of ours, for `jax.tree` functions that are to see it whole."""
+    """Return whether a value is an `Array`; `is_leaf` of `jax.tree` functions that treat arrays as leaves."""
     return isinstance(value, Array)
 
 
 def is_operand(value: Any) -> bool:
-    """Whether an operator or a function takes this value as an array or a scalar."""
+    """Return whether operators and functions accept this value as an array or a scalar."""
     cls = type(value)
     known = OPERANDS.get(cls)
     if known is None:
@@ -612,7 +637,8 @@ def is_operand(value: Any) -> bool:
             if isinstance(value, jax.Array):
                 known = FAST
             elif isinstance(value, Array):
-                # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
+                # An array of a class that may be nonlinear in its parameters may be a derivative, which operators
+                # refuse.
                 linear = cls.linear is True
                 if cls.static_pattern:
                     known = FAST if linear else CHECKED

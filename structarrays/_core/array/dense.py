@@ -1,4 +1,4 @@
-"""`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
+"""`Dense`: an array that stores every element. It is part of the core, since every array can be converted to it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Dense(Array):
     Parameters
     ----------
     data : array_like
-        Anything that `asarray` takes.
+        The elements: anything that `asarray` accepts.
 
     Notes
     -----
-    Basic indexing, iteration, transposition, `reshape`, `squeeze`, `expand_dims`, `moveaxis` and `flip` give views, as in
-    NumPy: a write through either is seen by both. A single element is an array of its own.
+    Basic indexing, iteration, transposition, `reshape`, `squeeze`, `expand_dims`, `moveaxis` and `flip` return views,
+    as in NumPy: a write to the array changes the view, and vice versa. A single element is an independent array.
 
     Examples
     --------
@@ -69,13 +69,13 @@ class Dense(Array):
 
     @property
     def shape(self) -> Shape:
-        """The shape."""
+        """Shape of the array."""
         leaves, aux = self._value
         return leaves[0].shape if aux[0] is Dense else aux[0].shape_of(leaves, aux[1])
 
     @property
     def data(self) -> jax.Array:
-        """The elements as a `jax.Array`."""
+        """Elements as a `jax.Array`."""
         data: jax.Array = self._value[0][0]
         return data
 
@@ -94,7 +94,7 @@ class Dense(Array):
 
 
 def parameter(value: Any, argument: str, name: str) -> jax.Array:
-    """An argument of a constructor as a `jax.Array`.
+    """Convert an argument of a constructor to a `jax.Array`.
 
     A structured matrix densifies under the policy of `densify`. A vector does not count, since only matrices lose structure.
 
@@ -103,12 +103,12 @@ def parameter(value: Any, argument: str, name: str) -> jax.Array:
     value : array_like
         The argument.
     argument, name : str
-        The names of the argument and of the constructor, for errors.
+        Names of the argument and of the constructor, for error messages.
 
     Raises
     ------
     TypeError
-        If `asarray` does not take the value.
+        If `asarray` does not accept the value.
     """
     if isinstance(value, Array):
         structured = type(value) is not Dense and value.ndim > 1
@@ -118,16 +118,16 @@ def parameter(value: Any, argument: str, name: str) -> jax.Array:
     try:
         return late.asarray(value).to_jax()
     except TypeError as error:
-        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+        raise TypeError(f"{name}: {argument} must be an array or convertible with asarray: {error}") from error
 
 
 def batch_shape_of(**shapes: Shape) -> Shape:
-    """The batch shape to which those of a constructor's arguments broadcast.
+    """Broadcast the batch shapes of a constructor's arguments.
 
     Raises
     ------
     ValueError
-        If they do not; it names the arguments.
+        If the shapes do not broadcast; the message names the arguments.
     """
     try:
         return jnp.broadcast_shapes(*shapes.values())

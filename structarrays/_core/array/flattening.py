@@ -1,12 +1,13 @@
 """Arrays as pytrees.
 
-The leaves of an array are its parameters, with one exception: indices that are constant belong to the static part of the pytree. They say
-where entries stand, as the offsets of a banded array do. So an optimiser, `jax.tree.map` and `jax.grad` see the entries of a sparse array
-and leave its coordinates alone. Indices stay leaves if they are traced, if each matrix of a stack has its own, or if they lie on a mesh.
+The leaves of an array are its parameters, with one exception: constant indices belong to the static part of the pytree.
+They determine the positions of entries, like the offsets of a banded array. So an optimizer, `jax.tree.map` and
+`jax.grad` see the entries of a sparse array and leave its coordinates alone. Indices stay leaves if they are traced, if
+each matrix of a stack has its own indices, or if they lie on a mesh.
 
-JAX relies on it that an array flattens to what JAX made it of. So an array remembers that (`FromConstants`), and the indices of an array
-that `jax.jit` returns with computed indices stay leaves (`Variable`), although they have values then. If a function of this library
-makes an array of these, its indices are constant.
+JAX requires that an array flattens to the leaves from which JAX built it. So an array remembers these leaves
+(`FromConstants`). If `jax.jit` returns an array with computed indices, the indices stay leaves (`Variable`), although
+they have values by then. If a function of this library builds an array from them, its indices are constant.
 
 The compiled calls of this library get all parameters as arguments (`opened`): they compile once for all patterns of one size.
 """
@@ -40,14 +41,14 @@ T = TypeVar("T")
 _new = object.__new__
 
 dynamic_classes: set[type] = set()
-"""The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
+"""Classes whose `static_pattern` is false: functions look for eager kernels if an argument belongs to one of them."""
 
 _opened_types: set[type] = {tuple, list}
-"""The same classes, and sequences, which may contain arrays: what `opened_arguments` looks at."""
+"""The same classes, and sequences, which may contain arrays: the types that `opened_arguments` opens."""
 
 
 def unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
-    """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
+    """Build an array from a value, without checks, since the leaves may be tracers, shapes, or other objects of JAX."""
     x = _new(aux[0])
     x._value = (leaves, aux)
     x._origin = RUNNING.value
@@ -55,7 +56,10 @@ def unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
 
 
 def _flatten(x: Array) -> Value:
-    """The leaves and the static part of an array. JAX is about to look for compiled code, so it gets the policies of this task."""
+    """Return the leaves and the static part.
+
+    JAX calls this before it looks up compiled code, so the policies of this task apply first.
+    """
     if ENTERED:
         apply()
     return x._value
@@ -69,7 +73,7 @@ def _key(i: int) -> jax.tree_util.GetAttrKey:
 
 
 _KEYS = tuple(map(_key, range(8)))
-"""The keys of the first parameters: most arrays have no more."""
+"""Keys of the first parameters; most arrays have no more."""
 
 
 def _with_keys(leaves: Leaves, numbers: Sequence[int]) -> Keyed:
@@ -101,7 +105,7 @@ _digests: dict[int, tuple[weakref.ref[Any], bytes]] = {}
 
 
 def _digest(array: Any) -> bytes:
-    """A hash of the content of an array. Of an array of JAX, which nobody can change, it is computed once."""
+    """Return a hash of the content of an array, cached for an immutable array of JAX."""
     if isinstance(array, np.ndarray):
         return _content(array)
     key = id(array)
@@ -118,7 +122,7 @@ def _content(array: Any) -> bytes:
 
 
 class Constant:
-    """An array of indices in the static part of a pytree: equal and hashed by content."""
+    """An array of indices in the static part of a pytree, compared and hashed by content."""
 
     __slots__ = ("array",)
 
@@ -143,22 +147,23 @@ class Constant:
 
 
 class Indexed(NamedTuple):
-    """The static part of an array with constant indices."""
+    """Static part of an array with constant indices."""
 
     aux: Aux
     constants: tuple[Constant, ...]
 
 
 class Variable(tuple[Any, ...]):
-    """The static part ``(class, meta, assumptions)`` of an array whose indices are leaves."""
+    """Static part ``(class, meta, assumptions)`` of an array whose indices are leaves."""
 
     __slots__ = ()
 
 
 class FromConstants(tuple[Any, ...]):
-    """The static part ``(class, meta, assumptions)`` of an array that JAX made.
+    """Static part ``(class, meta, assumptions)`` of an array that JAX built.
 
-    It has what JAX made the array of, and the parameters that came of it: they tell whether an array with this static part is that array.
+    It remembers the leaves and the static part from which JAX built the array, and the resulting parameters. The
+    parameters tell whether an array with this static part is still that array.
     """
 
     origin: tuple[Leaves, Indexed]
@@ -166,7 +171,7 @@ class FromConstants(tuple[Any, ...]):
 
 
 def _constant(leaf: Any) -> Constant | None:
-    """Indices as a constant, if they have values, lie on one device, and belong to a single pattern.
+    """Return indices as a constant if they have values, lie on one device, and form a single pattern; otherwise None.
 
     Indices on a mesh stay leaves, since `jax.jit` would give each device all of them.
     """
@@ -180,7 +185,7 @@ _expanded: dict[int, tuple[weakref.ref[Any], Constant]] = {}
 
 
 def as_indices(values: Any, dtype: Any = None) -> Any:
-    """Indices as an array of JAX. They are constant also while JAX traces, unless they are traced."""
+    """Convert indices to an array of JAX. Unless they are traced, they are constant even while JAX traces."""
     if isinstance(values, jax.core.Tracer):
         return jnp.asarray(values, dtype)
     with jax.ensure_compile_time_eval():
@@ -188,7 +193,7 @@ def as_indices(values: Any, dtype: Any = None) -> Any:
 
 
 def expand_indices(indices: Any, batch: Shape) -> Any:
-    """The same indices for each matrix of a stack. They stay constant if they are."""
+    """Repeat indices for each matrix of a stack. Constant indices stay constant."""
     if not batch:
         return indices
     expanded = jnp.broadcast_to(indices, (*batch, *indices.shape))
@@ -199,7 +204,7 @@ def expand_indices(indices: Any, batch: Shape) -> Any:
 
 
 def _has_values(leaf: Any) -> bool:
-    """Whether a parameter has values, one dimension, and a single device."""
+    """Return whether a parameter has values, one dimension, and a single device."""
     if isinstance(leaf, jax.Array):
         return (
             not isinstance(leaf, jax.core.Tracer) and leaf.ndim == 1 and isinstance(leaf.sharding, SingleDeviceSharding)
@@ -208,7 +213,7 @@ def _has_values(leaf: Any) -> bool:
 
 
 def _split(value: Value) -> tuple[tuple[int, ...], Leaves, Aux | Indexed]:
-    """The numbers of the parameters that are leaves, the leaves, and the static part of an array."""
+    """Split an array: return the numbers of the parameters that are leaves, the leaves, and the static part."""
     leaves, aux = value
     if isinstance(aux, FromConstants) and aux.made is leaves:
         given, static = aux.origin
@@ -266,7 +271,9 @@ def _span(cls: type[Array]) -> slice:
 
 
 def _indices_for(leaf: Any, indices: Any, batch: Shape) -> Any:
-    """Constant indices on the device of another parameter, for each matrix of a stack that `jax.vmap` or `jax.numpy.stack` made."""
+    """Put constant indices on the device of another parameter, repeated for each matrix of a stack built by `jax.vmap`
+    or `jax.numpy.stack`.
+    """
     if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
         where = leaf.sharding
         moves = (
@@ -280,9 +287,10 @@ def _indices_for(leaf: Any, indices: Any, batch: Shape) -> Any:
 
 
 def _placeholder(indices: Any, batch: Shape) -> Any:
-    """The leaf of an array that has no parameters but constant indices: `jax.vmap` and `jax.device_put` act on it.
+    """Return the leaf of an array whose only parameters are constant indices; `jax.vmap` and `jax.device_put` act on
+    it.
 
-    Its value is never read. It is a zero, so that it adds nothing to the norm of a gradient.
+    Its value is never read. It is zero, so that it adds nothing to the norm of a gradient.
     """
     if batch:
         return jnp.zeros(batch, jnp.float32)
@@ -298,21 +306,22 @@ def _zero(sharding: jax.sharding.Sharding | None) -> jax.Array:
         return zero if sharding is None else jax.device_put(zero, sharding)
 
 
-# ---- all parameters, indices among them --------------------------------------------------------------------------------
+# ---- all parameters, including indices
+# ---------------------------------------------------------------------------------
 
 
 class Opened:
-    """Stands for an array among the arguments of JAX's functions, which then see all of its parameters as leaves."""
+    """Wrapper of an array among the arguments of JAX functions, which then see all of its parameters as leaves."""
 
     __slots__ = ("barred", "x")
 
     def __init__(self, x: Array, barred: bool = False) -> None:
         self.x = x
-        self.barred = barred  # whether XLA must not compute with constant indices while it compiles
+        self.barred = barred  # whether XLA must not compute with constant indices at compile time
 
 
 def all_parameters(x: Array) -> Value:
-    """All parameters of an array, and its static part without a remark on the form of its indices."""
+    """Return all parameters of an array, and its static part without the kind of its indices (constant or leaves)."""
     leaves, aux = x._value
     return leaves, aux if type(aux) is tuple else cast("Aux", tuple(aux))
 
@@ -327,12 +336,12 @@ def _flatten_opened(opened: Opened) -> Value:
     return tuple(_opened_argument(leaf, opened.barred) for leaf in leaves), aux
 
 
-_made: Any = unflatten  # what comes back are arrays
+_made: Any = unflatten  # JAX's results are arrays
 jax.tree_util.register_pytree_node(Opened, _flatten_opened, _made)
 
 
 def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments of a compiled call, for which constant indices are arguments, too."""
+    """Return the arguments of a compiled call such that constant indices are arguments, too."""
     if _opened_types.isdisjoint(map(type, arguments)):
         return arguments
     compiles = compiling()
@@ -349,7 +358,7 @@ def _opened_argument(value: Any, barred: bool) -> Any:
 
 
 def barred_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments of a function that is traced with its caller: constant indices are values of the program, too."""
+    """Return the arguments of a function traced with its caller; constant indices become values of the program."""
     if _opened_types.isdisjoint(map(type, arguments)):
         return arguments
     return tuple(_barred_argument(value) for value in arguments)
@@ -366,7 +375,7 @@ def _barred_argument(value: Any) -> Any:
 
 
 def barred(indices: Any) -> Any:
-    """Indices with which XLA does not compute while it compiles: to fold a sort of a hundred thousand constants takes it a minute."""
+    """Keep XLA from computing with these indices at compile time, where sorting 100,000 constants takes a minute."""
     constant = not isinstance(indices, jax.core.Tracer) or _constant(indices) is not None
     return jax.lax.optimization_barrier(indices) if constant and compiling() else indices
 
@@ -376,16 +385,16 @@ def _is_dynamic(value: object) -> bool:
 
 
 def opened(tree: Any) -> Any:
-    """A pytree in which the leaves of each array are all of its parameters."""
+    """Return a pytree in which all parameters of each array are leaves."""
     return jax.tree.map(lambda x: Opened(x) if _is_dynamic(x) else x, tree, is_leaf=_is_dynamic)
 
 
 def parameters(tree: Any) -> list[Any]:
-    """All parameters of the arrays in a pytree, and its other leaves."""
+    """Return all parameters of the arrays in a pytree, and its other leaves."""
     return jax.tree.leaves(opened(tree))
 
 
 def map_parameters(function: Callable[[Any], Any], tree: T) -> T:
-    """The same pytree with all parameters of its arrays, and its other leaves, mapped."""
+    """Map all parameters of the arrays in a pytree, and its other leaves."""
     mapped: T = jax.tree.map(function, opened(tree))
     return mapped

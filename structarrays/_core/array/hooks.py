@@ -1,4 +1,4 @@
-"""The names by which a structure describes itself to the library. Only authors of structures use them."""
+"""Names of the hooks by which a structure describes itself to the library. Only authors of structures use them."""
 
 HOOKS = frozenset(
     {

@@ -1,7 +1,7 @@
-"""Keys of ``x[key]``: parsed and checked once, into one item for each axis (docs/design/semantics.md).
+"""Keys of ``x[key]``: parse and check a key once, into one item for each axis (docs/design/semantics.md).
 
-JAX clamps an index that is out of range; here it raises. Python integers and the starts of slices become dynamic
-operands of compiled calls, so that a loop over them compiles once; sizes and steps are static.
+JAX clamps an index that is out of range; this module raises instead. Python integers and the starts of slices become
+dynamic operands of compiled calls, so that a loop over them compiles once; sizes and steps are static.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from ..typing import Shape
 
     BoxStatic = tuple[tuple[str, int, int], ...]
-    """Of a box: kind, size and step of each item."""
+    """Kind, size and step of each item of a box."""
     FancyStatic = tuple[str | tuple[int, int, int] | None, ...]
-    """Of a key with index arrays: ``"array"`` (an operand), a slice, None (a new axis), or ``"new axis, indexed"``."""
+    """Items of a key with index arrays: ``"array"`` (an operand), a slice, None (a new axis), or ``"new axis,
+    indexed"``."""
 
 
 class Item(NamedTuple):
-    """What a key says of one axis.
+    """The part of a key that applies to one axis.
 
     `kind` is ``"int"`` (at `start`), ``"slice"`` (`size` elements from `start` by `step`), ``"new"`` (a new axis) or
     ``"array"`` (the integers in `array`).
@@ -47,12 +48,12 @@ FULL = slice(None)
 
 
 def parse(key: Any, shape: Shape) -> list[Item]:
-    """The items of a key for an array of this shape: one for each axis, and one for each new axis.
+    """Parse a key for an array of this shape: return one item for each axis, and one for each new axis.
 
     Raises
     ------
     IndexError
-        If there are too many indices, one is out of range, a mask does not fit, or something is no index at all.
+        If there are too many indices, an index is out of range or not an index, or a mask does not fit.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
     parts = [_part(p) for p in parts]
@@ -89,12 +90,12 @@ def parse(key: Any, shape: Shape) -> list[Item]:
 
 
 def _block(items: Sequence[Item]) -> Shape:
-    """The shape to which the index arrays broadcast.
+    """Return the shape to which the index arrays broadcast.
 
     Raises
     ------
     IndexError
-        If they do not.
+        If they do not broadcast.
     """
     shapes = [item.array.shape for item in items if item.kind == "array"]
     if len(shapes) < 2:
@@ -107,12 +108,12 @@ def _block(items: Sequence[Item]) -> Shape:
 
 
 def has_ellipsis(key: Any) -> bool:
-    """Whether a key has an ellipsis; with one, what is left is a view even if it has no dimensions."""
+    """Return whether a key has an ellipsis; the result of such a key is a view even if it has no dimensions."""
     return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def _part(p: Any) -> Any:
-    """One part of a key as None, Ellipsis, an int, a slice or an array."""
+    """Normalize one part of a key to None, Ellipsis, an int, a slice or an array."""
     if p is None or p is Ellipsis or isinstance(p, slice):
         return p
     if isinstance(p, (bool, np.bool_)):
@@ -121,7 +122,7 @@ def _part(p: Any) -> Any:
         return int(p)
     if isinstance(p, Array):
         if type(p) is not Dense and p.dtype.kind == "b":
-            return p  # of which only the true elements are needed
+            return p  # only the true elements are needed
         p = p.to_jax() if type(p) is Dense else late.densified(p, "an index").to_jax()
     elif isinstance(p, (list, tuple)):
         p = np.asarray(p, dtype=None if len(p) else np.int64)
@@ -142,7 +143,7 @@ def _part(p: Any) -> Any:
 
 
 def _axes(part: Any) -> int:
-    """How many axes a part takes up."""
+    """Return the number of axes that a part consumes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, (np.ndarray, jax.Array, Array)) and part.dtype.kind == "b" else 1
@@ -162,9 +163,9 @@ def _slice(s: slice, n: int) -> tuple[int, int, int]:
 
 
 def check_array(array: Any, n: int, axis: int) -> Any:
-    """An index array on the host, with its range checked; a traced one as it is."""
+    """Check the range of an index array and return it on the host; return a traced array unchanged."""
     if array.size and n == 0:
-        raise IndexError(f"an index array for axis {axis} must be empty, since that axis is; got shape {array.shape}")
+        raise IndexError(f"an index array for axis {axis} of size 0 must be empty, got shape {array.shape}")
     if isinstance(array, jax.core.Tracer) or array.size == 0:
         return array
     host = np.asarray(array)
@@ -175,12 +176,12 @@ def check_array(array: Any, n: int, axis: int) -> Any:
 
 
 def _mask(mask: np.ndarray | jax.Array | Array, shape: Shape, axis: int) -> list[Item]:
-    """A boolean array as the integer arrays of its true elements."""
-    # A mask without elements selects none, of axes of any size: so the standard's suite has it, and NumPy.
+    """Convert a boolean array to the integer arrays of its true elements."""
+    # As in NumPy and the standard's test suite, a mask without elements selects nothing, from axes of any size.
     sizes = shape[axis : axis + mask.ndim]
     if len(sizes) != mask.ndim or any(m not in (0, n) for m, n in zip(mask.shape, sizes, strict=True)):
         raise IndexError(
-            f"a boolean index of shape {mask.shape} does not fit axes {axis} to {axis + mask.ndim - 1} "
+            f"a boolean index of shape {mask.shape} does not match axes {axis} to {axis + mask.ndim - 1} "
             f"of an array of shape {shape}"
         )
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mask)):
@@ -198,10 +199,10 @@ def _mask(mask: np.ndarray | jax.Array | Array, shape: Shape, axis: int) -> list
 
 
 def result_axes(items: Sequence[Item]) -> list[tuple[str, int]]:
-    """The axes of what a key selects, as pairs of a kind (``"slice"``, ``"new"`` or ``"array"``) and a size.
+    """Return the axes of the selection, as pairs of a kind (``"slice"``, ``"new"`` or ``"array"``) and a size.
 
-    As in NumPy the axes of the index arrays, which broadcast together with the integers beside them, stand where the first of
-    these does, and in front if a slice or a new axis stands in between.
+    As in NumPy, the integers broadcast with the index arrays. The resulting axes replace the first of them, or come
+    first if a slice or a new axis separates them.
     """
     kept = [(item.kind, item.size if item.kind == "slice" else 1) for item in items]
     advanced = [i for i, item in enumerate(items) if item.kind in ("int", "array")]
@@ -216,16 +217,16 @@ def result_axes(items: Sequence[Item]) -> list[tuple[str, int]]:
 
 
 def as_slice(start: int, size: int, step: int) -> slice:
-    """The slice of `size` elements from `start` by `step`."""
+    """Return the slice of `size` elements from `start` by `step`."""
     stop = start + size * step
     return slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0)
 
 
 def as_key(items: Sequence[Item]) -> tuple[Any, ...]:
-    """The items as a key again."""
+    """Convert items back to a key."""
     parts: list[Any] = []
     for item in items:
-        if item.size == -1:  # a mask without dimensions: its new axis comes with it
+        if item.size == -1:  # a mask without dimensions: it creates its new axis itself
             parts[-1] = np.asarray(item.array.size == 1)
         elif item.kind == "slice":
             parts.append(as_slice(*item[1:4]))
@@ -235,12 +236,12 @@ def as_key(items: Sequence[Item]) -> tuple[Any, ...]:
 
 
 def is_basic(items: Sequence[Item]) -> bool:
-    """Whether a key selects a box: integers, slices and new axes."""
+    """Return whether a key selects a box: integers, slices and new axes."""
     return all(item.kind != "array" for item in items)
 
 
 def is_full(item: Item, n: int) -> bool:
-    """Whether an item keeps its whole axis of size `n` as it is."""
+    """Return whether an item selects its whole axis of size `n` in order."""
     return item.kind == "slice" and item.step == 1 and item.size == n and item.start == 0
 
 
@@ -248,7 +249,7 @@ def is_full(item: Item, n: int) -> bool:
 
 
 def box(items: Sequence[Item]) -> tuple[BoxStatic, np.ndarray]:
-    """The static description of a box, and its starts."""
+    """Return the static description of a box, and its starts."""
     static = tuple((item.kind, item.size, item.step) for item in items)
     starts = [
         item.start + min(0, (item.size - 1) * item.step) if item.size else 0 for item in items if item.kind != "new"
@@ -257,7 +258,7 @@ def box(items: Sequence[Item]) -> tuple[BoxStatic, np.ndarray]:
 
 
 def _cover(static: BoxStatic) -> tuple[list[int], list[int]]:
-    """The sizes of the contiguous block around a box, and the strides within."""
+    """Return the sizes of the contiguous block around a box, and the strides within the block."""
     sizes, strides = [], []
     for kind, size, step in static:
         if kind != "new":
@@ -275,7 +276,7 @@ def _result_shape(static: BoxStatic) -> Shape:
 
 
 def read_box(static: BoxStatic, data: jax.Array, starts: Any) -> jax.Array:
-    """The elements of a box."""
+    """Read the elements of a box."""
     sizes, strides = _cover(static)
     block = jax.lax.dynamic_slice(data, [starts[i] for i in range(data.ndim)], sizes) if data.ndim else data
     if any(s != 1 for s in strides):
@@ -284,7 +285,7 @@ def read_box(static: BoxStatic, data: jax.Array, starts: Any) -> jax.Array:
 
 
 def write_box(static: BoxStatic, data: jax.Array, starts: Any, value: jax.Array) -> jax.Array:
-    """The data with a box overwritten by a value that broadcasts to it."""
+    """Return the data with a box overwritten by a value that broadcasts to the box."""
     sizes, strides = _cover(static)
     shape = _result_shape(static)
     value = jnp.broadcast_to(_without_leading_ones(value, len(shape)), shape).astype(data.dtype)
@@ -303,7 +304,7 @@ def write_box(static: BoxStatic, data: jax.Array, starts: Any, value: jax.Array)
 
 
 def fancy(items: Sequence[Item]) -> tuple[FancyStatic, tuple[Any, ...]]:
-    """The static description of a key with index arrays, and its dynamic operands."""
+    """Return the static description of a key with index arrays, and its dynamic operands."""
     static: list[str | tuple[int, int, int] | None] = []
     operands: list[Any] = []
     for item in items:
@@ -314,7 +315,7 @@ def fancy(items: Sequence[Item]) -> tuple[FancyStatic, tuple[Any, ...]]:
             static.append(None)
         else:
             static.append((item.start, item.size, item.step))
-    # The marker of a zero-dimensional mask: its array indexes the new axis in front of it.
+    # A zero-dimensional mask has a marker: its array indexes the new axis before it.
     for i, item in enumerate(items):
         if item.size == -1:
             static[i - 1 : i + 1] = ["new axis, indexed", "array"]
@@ -331,7 +332,7 @@ def _numpy_key(static: FancyStatic, operands: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _expanded(static: FancyStatic, data: jax.Array) -> jax.Array:
-    """The data with the new axes that a zero-dimensional mask indexes."""
+    """Insert the new axes that a zero-dimensional mask indexes."""
     axis = 0
     for s in static:
         if s == "new axis, indexed":
@@ -342,17 +343,19 @@ def _expanded(static: FancyStatic, data: jax.Array) -> jax.Array:
 
 
 def read_fancy(static: FancyStatic, data: jax.Array, operands: Sequence[Any]) -> jax.Array:
-    """The elements at index arrays, by NumPy's rules."""
+    """Read the elements at index arrays, by NumPy's rules."""
     return _expanded(static, data)[_numpy_key(static, operands)]
 
 
 def write_fancy(static: FancyStatic, data: jax.Array, operands: Sequence[Any], value: jax.Array) -> jax.Array:
-    """The data with the elements at index arrays overwritten."""
+    """Return the data with the elements at index arrays overwritten."""
     expanded, key = _expanded(static, data), _numpy_key(static, operands)
     value = _without_leading_ones(value, jax.eval_shape(lambda d: d[key], expanded).ndim).astype(data.dtype)
     return expanded.at[key].set(value).reshape(data.shape)
 
 
 def _without_leading_ones(value: jax.Array, ndim: int) -> jax.Array:
-    """A value to be written with no more dimensions than what it is written into, as NumPy allows."""
+    """Remove leading dimensions of size 1 from a value to be written if it has more than `ndim` dimensions, as NumPy
+    does.
+    """
     return value.reshape(value.shape[max(0, value.ndim - ndim) :])

@@ -1,4 +1,4 @@
-"""The operands of a kernel: arrays, of one dtype, and dense where there is no kernel that keeps their structure."""
+"""Operands of kernels: conversion to arrays, promotion, and densification if no kernel keeps the structure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def lift(value: Any, argument: str = "x") -> Array:
-    """A value inside a compiled call as an `Array`; what JAX and NumPy have becomes `Dense`."""
+    """Convert a value inside a compiled call to an `Array`; arrays of JAX and NumPy become `Dense`."""
     if isinstance(value, Array):
         return value
     if isinstance(value, jax.Array):
@@ -36,21 +36,22 @@ def lift(value: Any, argument: str = "x") -> Array:
 
 
 def check_numbers(value: Any, argument: str, function: str = "") -> None:
-    """Raise TypeError for an array of JAX whose elements are no numbers, such as keys of `jax.random`."""
+    """Raise TypeError for a JAX array whose elements are not numbers, such as keys of `jax.random`."""
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
         prefix = function and f"{function}: "
         raise TypeError(f"{prefix}{argument} must have a numeric or boolean dtype, got {value.dtype}")
 
 
 def unsupported(function: str, argument: str, dtype: np.dtype) -> TypeError:
-    """The error for an argument of a dtype that LAPACK has no routines for: one of 16 bits."""
+    """Return the error for an argument of a 16-bit dtype, for which LAPACK has no routines."""
     return TypeError(
-        f"{function}: {argument} has dtype {dtype}, for which LAPACK has no routines; cast it, as by sa.astype({argument}, sa.float32)"
+        f"{function}: {argument} has dtype {dtype}, for which LAPACK has no routines; "
+        f"cast it with sa.astype({argument}, sa.float32)"
     )
 
 
 def check_operand(value: Any, function: str, argument: str) -> None:
-    """Raise TypeError for what is no array, in the words of the function that got it."""
+    """Raise TypeError, in the name of the calling function, unless the value is an operand."""
     if not is_operand(value):
         raise TypeError(
             f"{function}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
@@ -60,7 +61,7 @@ def check_operand(value: Any, function: str, argument: str) -> None:
 
 
 def is_weak(x: Array) -> bool:
-    """Whether an array inside a compiled call stands for a Python scalar."""
+    """Return whether an array inside a compiled call represents a Python scalar."""
     return type(x) is Dense and getattr(jax.typeof(x._value[0][0]), "weak_type", False)
 
 
@@ -68,7 +69,7 @@ _WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def promote(*arrays: Array) -> list[Array]:
-    """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
+    """Cast arrays to their common dtype; Python scalars adopt the dtype of the arrays, if their kind allows."""
     weak = list(map(is_weak, arrays))
     strong = [x.dtype for x, scalar in zip(arrays, weak, strict=True) if not scalar]
     if len(strong) == len(arrays) and strong.count(strong[0]) == len(strong):
@@ -84,7 +85,7 @@ def promote(*arrays: Array) -> list[Array]:
 
 
 def cast(x: Array, dtype: DTypeLike) -> Array:
-    """The array with another dtype, inside a compiled call; its structure and assumptions stay."""
+    """Cast an array inside a compiled call; it keeps its structure and assumptions."""
     if x.dtype == dtype and not is_weak(x):
         return x
     leaves, (cls, meta, assumptions) = x._value
@@ -92,17 +93,17 @@ def cast(x: Array, dtype: DTypeLike) -> Array:
 
 
 def to_dense(x: Array) -> Dense:
-    """The dense form, inside a compiled call, without asking the policy; what is assumed of the array stays."""
+    """Densify an array inside a compiled call, without consulting the policy; it keeps its assumptions."""
     return x if type(x) is Dense else Dense.make((x.dense_data(),), None, x.assumptions)
 
 
-NO_KERNEL = "It has no kernel that keeps the structure of these operands."
+NO_KERNEL = "No kernel keeps the structure of these operands."
 
 
 def densify(x: Array, name: str) -> Dense:
-    """The dense form of an operand that `name` has no kernel for, under the policy (docs/design/semantics.md).
+    """Densify an operand for which `name` has no kernel, under the policy (docs/design/semantics.md).
 
-    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that, nor is one without
+    The policy does not apply to an array that stores as many numbers as its dense form (a triangular array) or has no
     elements.
 
     Raises
@@ -118,11 +119,12 @@ def densify(x: Array, name: str) -> Dense:
 
 
 SMALL = 256
-"""The largest number of rows and columns of a matrix that does not count as densified, if its dense form is the fastest method or the result."""
+"""The largest number of rows or columns of a small matrix. Its dense form does not count as densified if it is the
+fastest method or the result."""
 
 
 def dense_if_small(x: Array, name: str) -> Dense:
-    """The dense form, under the policy of `densify`; the dense form of a small matrix (`SMALL`) does not count."""
+    """Densify under the policy of `densify`; the dense form of a small matrix (`SMALL`) does not count."""
     return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
 
 
@@ -132,14 +134,16 @@ def right_side(x: Array, name: str = "linalg.solve") -> jax.Array:
 
 
 def lets_dense(x: Array, size: int | None = None) -> bool:
-    """Whether the policy allows the dense form of `x`, or a dense array of `size` elements: for kernels that have another method."""
+    """Return whether the policy allows the dense form of `x`, or a dense array of `size` elements: for kernels with an
+    alternative.
+    """
     policy = densify_policy.value
     fits: bool = (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
     return fits and policy.mode != "error"
 
 
 def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: str = NO_KERNEL) -> None:
-    """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
+    """Check with the policy that `name` may create a dense array of `size` elements from `x`, and log it.
 
     Parameters
     ----------
@@ -150,9 +154,9 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
     size : int
         The number of elements.
     limit : bool
-        Whether more than the limit raises; else it only warns, as a write does.
+        Whether to raise if the array exceeds the limit; otherwise only warn, as a write does.
     reason : str
-        A sentence that says why the structure is lost.
+        Sentence that says why the structure is lost.
 
     Raises
     ------
@@ -170,9 +174,8 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
         )
         raise DensifyError(
             f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
-            f"{reason} Ways out: a function that keeps it "
-            f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
-            f'or with sa.densify("allow", limit=…)'
+            f"{reason} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you "
+            f'want the dense form, or raise the limit with sa.densify("allow", limit=…)'
         )
     if policy.mode == "warn" or size > policy.limit:
         text = f"{name} expands {kind} to its dense form ({size} bytes)"
@@ -183,7 +186,9 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
 
 
 def _level_of_caller() -> int:
-    """The `stacklevel`, for a warning by the function that asks, of the line that called this library, under a transformation of JAX or not."""
+    """Return the `stacklevel` of the line that called this library, for a warning by the calling function, also inside
+    transformations of JAX.
+    """
     frame = sys._getframe(1)
     level = 1
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("structarrays", "jax"):
@@ -193,7 +198,10 @@ def _level_of_caller() -> int:
 
 
 def without_weak_types(result: Any) -> Any:
-    """A result without JAX's weak types, which must not leak out (docs/design/semantics.md). Its arrays are new handles."""
+    """Remove JAX's weak types, which must not leave a call (docs/design/semantics.md).
+
+    The arrays of the result are new handles.
+    """
     return _stripped(result) if isinstance(result, Array) else jax.tree.map(_stripped, result, is_leaf=is_array)
 
 
@@ -210,7 +218,7 @@ def _stripped(x: Any) -> Any:
 
 
 def strip_weak(leaf: Any) -> Any:
-    """A leaf of a result without JAX's weak type."""
+    """Remove JAX's weak type from a leaf of a result."""
     if getattr(jax.typeof(leaf), "weak_type", False):
         return jax.lax.convert_element_type(leaf, leaf.dtype)
     return leaf

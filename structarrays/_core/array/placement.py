@@ -1,4 +1,4 @@
-"""Where an array lies: its device or its mesh, and how it is moved and handed over. What divides one among devices is in `sharding`."""
+"""Placement of an array on a device or a mesh, and its transfer. `sharding` divides arrays among devices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Placement:
-    """What `Array` has of devices."""
+    """Methods of `Array` that concern devices."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what `Array` has
+    if TYPE_CHECKING:  # attributes of `Array`
         _value: Value
 
         @property
@@ -31,8 +31,10 @@ class Placement:
 
     @property
     def device(self) -> jax.Device | jax.sharding.Sharding:
-        """The device that holds the parameters; for an array on a mesh all devices of the mesh, as the sharding that gives each of
-        them the whole array: that is where an array of any shape can be put beside this one.
+        """Device of the parameters.
+
+        For an array on a mesh, a sharding that replicates an array on all devices of the mesh. An array of any shape
+        can be placed on this device.
         """
         leaf = self._value[0][0]
         if isinstance(leaf, jax.core.Tracer):
@@ -41,13 +43,13 @@ class Placement:
         return found
 
     def to_device(self, device: jax.Device | jax.sharding.Sharding, /, *, stream: None = None) -> Self:
-        """The same array on another device, or divided among several.
+        """Copy the array to another device, or divide it among several.
 
         Parameters
         ----------
         device : jax.Device or jax.sharding.Sharding
-            Where to. A `jax.sharding.NamedSharding` says for each dimension of the array along which axes of a mesh it is divided;
-            the parameters follow as their structure lets them.
+            Target device. A `jax.sharding.NamedSharding` specifies, for each dimension of the array, the mesh axes
+            along which it is divided; the parameters are divided accordingly where the structure permits.
         stream : None
             JAX has no streams; anything but None raises.
 
@@ -68,7 +70,7 @@ class Placement:
         """
         if stream is not None:
             raise ValueError(f"to_device: stream must be None, since JAX orders its transfers itself, got {stream!r}")
-        from . import sharding  # which stands on this module
+        from . import sharding  # late, since `sharding` imports this module
 
         if isinstance(device, NamedSharding):
             return cast("Self", sharding.placed(cast("Array", self), device))
@@ -77,7 +79,7 @@ class Placement:
         return moved
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        data: Any = parameters(self)[0]  # JAX's types leave the method out
+        data: Any = parameters(self)[0]  # JAX's type annotations lack the method
         device: tuple[Any, int] = data.__dlpack_device__()
         return device
 
@@ -92,51 +94,58 @@ class Placement:
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
         whole: Any = self  # an `Array`
-        # Nobody asked for the dense form by name. (JAX's types leave out the keywords.)
+        # The request does not name the dense form, so the policy applies. (JAX's type annotations lack the keywords.)
         data: Any = late.densified(whole, "__dlpack__").to_jax()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
-    # ---- what a structure says of its parameters ---------------------------------------------------------------------
+    # ---- hooks of a structure ----------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:  # a constant of most structures, a property of others
+    if TYPE_CHECKING:  # a constant in most structures, a property in others
 
         @property
         def pieces(self) -> int: ...
 
     else:
         pieces: int = 1
-        """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `sharding`."""
+        """Number of equal pieces for which the parameters are padded; more than 1 on several devices, see
+        `sharding`."""
 
     def _padded_for(self, pieces: int) -> Array:
-        """The same array with parameters that divide into this many pieces, with padding behind the end where needed; with 1
-        without any.
+        """Return the same array with parameters padded at the end, so that they divide into this many pieces (1: no
+        padding).
         """
         return cast("Array", self)
 
     def trimmed(self) -> Array:
-        """The array as the result of an eager call: without parameters that it has since compiled code knows no values.
+        """Return the array as the result of an eager call, without surplus parameters of compiled code, which knows no
+        values.
 
-        A structure whose number of entries depends on values overrides it. If the array is traced, it is returned as it is.
+        A structure whose number of entries is data-dependent overrides this method. A traced array is returned
+        unchanged.
         """
         return cast("Array", self)
 
     def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
-        """How the parameters lie on a mesh: for each, along which axes its dimensions are divided (shorter ones stand for None behind).
+        """Return how the parameters lie on a mesh: for each, the mesh axes along which its dimensions are divided.
+
+        A tuple may be shorter than the number of dimensions; missing entries mean None.
 
         Parameters
         ----------
         spec : tuple
-            The same of the dimensions of the array.
+            Mesh axes for the dimensions of the array.
         divides : callable
-            Whether a dimension of this size divides evenly along these axes.
+            ``divides(size, axes)`` returns whether a dimension of this size divides evenly along these mesh axes.
         """
         return (self._batch_spec(spec),) * len(self._value[0])
 
     def _batch_spec(self, spec: Spec) -> Spec:
-        """What of a specification speaks of the batch."""
+        """Return the part of a specification that applies to the batch dimensions."""
         return spec[: len(spec) - self.core_ndim]
 
     def _entries_spec(self, spec: Spec) -> Spec:
-        """That of entries in a row behind the batch: divided as the first dimension of the core that is."""
+        """Return the specification of entries in one dimension after the batch: divided like the first divided core
+        dimension.
+        """
         batch = self._batch_spec(spec)
         return (*batch, next((along for along in spec[len(batch) :] if along is not None), None))

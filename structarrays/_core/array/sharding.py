@@ -1,12 +1,12 @@
 """Arrays that are divided among the devices of a mesh.
 
-A `jax.sharding.NamedSharding` names, for each dimension of an array, the axes of a mesh along which it is divided. That is said of the
-array as its users see it; each structure says in `Array.specs` how its parameters follow. What cannot follow, since its own
-dimension does not divide evenly (a small factor, say), is held by each device whole.
+A `jax.sharding.NamedSharding` names, for each dimension of an array, the mesh axes along which it is divided. These are
+the dimensions that users see; each structure returns from `Array.specs` how its parameters are divided. A parameter
+whose own dimension does not divide evenly (a small factor, for example) is replicated on every device.
 
-Diagonals beside the main one are shorter than it, and JAX divides arrays only evenly. So a structure of such diagonals pads its
-parameters behind their ends (`Array._padded_for`), and says for how many pieces (`Array.pieces`). The padding is never read. What a
-compiled call makes of such an array is padded again before it leaves, so that it may stay divided.
+Off-diagonals are shorter than the main diagonal, and JAX divides arrays only evenly. So a structure of diagonals pads
+its parameters at their ends (`Array._padded_for`), and records the number of pieces (`Array.pieces`). The padding is
+never read. The result of a compiled call is padded again before it leaves the call, so that it may stay divided.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def placed(x: Array, sharding: NamedSharding) -> Array:
-    """An array divided among the devices of a mesh.
+    """Divide an array among the devices of a mesh.
 
     Raises
     ------
@@ -41,7 +41,9 @@ def placed(x: Array, sharding: NamedSharding) -> Array:
     """
     spec, mesh = tuple(sharding.spec), sharding.mesh
     if len(spec) > x.ndim:
-        raise ValueError(f"to_device: the array has {x.ndim} dimensions, but {sharding.spec} speaks of {len(spec)}")
+        raise ValueError(
+            f"to_device: the sharding must have at most {x.ndim} entries, one for each dimension, got {sharding.spec}"
+        )
     spec += (None,) * (x.ndim - len(spec))
     for axis, (n, along) in enumerate(zip(x.shape, spec, strict=True)):
         count = devices_along(mesh, along)
@@ -78,11 +80,13 @@ def _put(leaf: Any, spec: Spec, mesh: Any, divides: Callable[[int, Any], bool]) 
         return jax.lax.with_sharding_constraint(leaf, where)
     if explicit.is_automatic(mesh):
         return jax.lax.with_sharding_constraint(leaf, where.spec)
-    return jax.device_put(leaf, where)  # `reshard` does not bring in the devices of a mesh that is not set
+    return jax.device_put(leaf, where)  # `reshard` does not add the devices of a mesh that is not set
 
 
 def of_factors(factors: Sequence[Array], spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
-    """How the factors of a Kronecker product lie on a mesh: the first one that divides is divided, by rows and by columns."""
+    """Return the specifications of the factors of a Kronecker product: rows and columns each divide the first factor
+    that divides evenly.
+    """
     *batch, rows, columns = spec
     place = [
         next((i for i, f in enumerate(factors) if divides(f.shape[axis], along)), None)
@@ -99,8 +103,8 @@ def _several_devices() -> bool:
 
 
 def on_mesh(arrays: Iterable[Any]) -> list[jax.Array]:
-    """The parameters of arrays that lie on a mesh and have values (what is traced has none)."""
-    if not _several_devices():  # asked in every eager call
+    """Return the parameters of arrays that lie on a mesh and have values (traced ones have none)."""
+    if not _several_devices():  # checked in every eager call
         return []
     return [
         leaf
@@ -110,8 +114,9 @@ def on_mesh(arrays: Iterable[Any]) -> list[jax.Array]:
 
 
 def beside(result: T, arrays: Sequence[jax.Array]) -> T:
-    """The result of a call that ran on the host, on the mesh of its arguments: whole on each device, but for the entries of sparse
-    arrays, which are divided as those of the arguments are.
+    """Put the result of a call that ran on the host on the mesh of its arguments.
+
+    It is replicated on every device, except the entries of sparse arrays, which are divided like the arguments.
     """
     shardings: list[Any] = [x.sharding for x in arrays]
     mesh = shardings[0].mesh
@@ -127,12 +132,12 @@ def beside(result: T, arrays: Sequence[jax.Array]) -> T:
 
 
 def _pads(x: Any) -> bool:
-    """Whether it is an array of a structure whose parameters are padded where they have to."""
+    """Return whether this is an array of a structure that can pad its parameters."""
     return isinstance(x, Array) and type(x)._padded_for is not Array._padded_for
 
 
 def pieces(arrays: Iterable[Any]) -> int:
-    """For how many pieces arrays, or parts of them, are padded; 1 where none is."""
+    """Return the number of pieces for which arrays, or parts of them, are padded; 1 without padding."""
     if not _several_devices():
         return 1
     most = 1
@@ -145,10 +150,10 @@ def pieces(arrays: Iterable[Any]) -> int:
 
 
 def padded_for(result: T, count: int) -> T:
-    """Results of a call with all arrays in them padded for this many pieces."""
+    """Pad all arrays in the results of a call for this number of pieces."""
     padded: T = jax.tree.map(lambda x: x._padded_for(count) if _pads(x) else x, result, is_leaf=_pads)
     return padded
 
 
 repadded = jit(padded_for, static_argnums=1)
-"""The same outside of a compiled call."""
+"""`padded_for` outside of a compiled call."""

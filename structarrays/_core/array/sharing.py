@@ -1,8 +1,9 @@
-"""Results of compiled calls: a compiled call returns parameters and a static part, and the caller makes an array of them.
+"""Results of compiled calls: a compiled call returns parameters and a static part, and the caller builds an array from
+them.
 
-Indices that a compiled call computes are constant for the caller; see `flattening`. A parameter of the result may be a parameter of an
-argument: the coordinates of a sparse array, or a factor of an array of low rank. The compiled call does not return it, and the result
-shares it with the argument.
+Indices that a compiled call computes are constant for the caller; see `flattening`. A parameter of the result may be a
+parameter of an argument, such as the coordinates of a sparse array, or a factor of an array of low rank. The compiled
+call does not return this parameter; the result shares it with the argument.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class Incomplete:
-    """A result of a compiled call: its parameters, perhaps without those that are parameters of the arguments.
+    """Result of a compiled call: its parameters, possibly without the parameters that it shares with the arguments.
 
-    `static` is where to find each parameter (None if all are in `leaves`), the static part, and whether it belongs to a single array.
+    `static` contains the source of each parameter (None if all are in `leaves`), the static part, and whether it
+    belongs to one array.
     """
 
     __slots__ = ("leaves", "static")
@@ -45,7 +47,7 @@ jax.tree_util.register_pytree_node(Incomplete, lambda result: (result.leaves, re
 
 
 def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
-    """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
+    """Drop, inside a compiled call, the parameters that a result or a part of it shares with these arrays."""
     if not isinstance(result, Array):
         return with_indices(result)
     arrays = [x for x in arrays if isinstance(x, Array)]
@@ -62,7 +64,7 @@ def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
 
 
 def with_indices(result: Any) -> Any:
-    """A result, inside a compiled call, such that its indices are constant outside."""
+    """Wrap a result, inside a compiled call, so that its indices are constant outside."""
     if isinstance(result, Incomplete):
         return result
     if isinstance(result, Array) and result.index_parameters is None:
@@ -70,7 +72,7 @@ def with_indices(result: Any) -> Any:
             if isinstance(leaf, Array):
                 break
         else:
-            return result  # the usual case, in which a look at the pytree would take most of the time
+            return result  # the usual case: to search the pytree would take most of the time
     if not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
         return result
     if _has_indices(result):
@@ -85,7 +87,7 @@ def _has_indices(value: object) -> bool:
 
 
 def complete(result: Any, arrays: Sequence[Any]) -> Any:
-    """The whole result, given the arrays of the call."""
+    """Complete a result with the parameters that it shares with the arrays of the call."""
     if type(result) is not Incomplete:
         return result
     sources, tree, flat = result.static
@@ -98,19 +100,19 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
 
 @functools.cache
 def _has_new_indices(sources: tuple[int, ...], cls: type[Array]) -> bool:
-    """Whether a result has indices that are no parameters of the arguments."""
+    """Return whether a result has indices that are not parameters of the arguments."""
     span = cls.index_parameters
     return span is not None and any(source >= 0 for source in sources[span])
 
 
 @functools.cache
 def _chosen(sources: tuple[int, ...]) -> Callable[[Leaves], Leaves]:
-    """What picks these of a tuple, as a tuple: cheaper than a loop, in every eager call."""
+    """Return a function that selects these elements of a tuple, as a tuple: faster than a loop, in every eager call."""
     return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
 
 
 def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
-    """The parameters of arrays; where these hold arrays, so that they are not flat, the parameters of all of them."""
+    """Return the parameters of arrays; unless `flat`, including the parameters of arrays inside them."""
     leaves: Leaves = ()
     for x in arrays:
         if isinstance(x, Array):
@@ -119,7 +121,7 @@ def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`explicit.jit` of a function of arrays, for eager code: all parameters are arguments and results."""
+    """Compile a function of arrays with `explicit.jit`, for eager code: all parameters are arguments and results."""
 
     @functools.wraps(function)
     def with_all_parameters(*arguments: Any) -> Any:

@@ -1,7 +1,7 @@
 """Checks of the parameters of arrays from files.
 
-Each class registers a check of its static part and of the shapes of its parameters (`validated`). A check is arithmetic on a few integers and
-traces nothing, so its time is proportional to the number of parameters, for any shapes.
+Each class registers a check of its static part and of the shapes of its parameters (`validated`). A check computes with
+a few integers and traces nothing, so its time is proportional to the number of parameters, for any shapes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from ..typing import Shape
 
 validated: Registry[None] = Registry("validated")
-"""``validated.kernel(A)`` registers ``check(x)``, which raises `ValueError` unless the static part and the parameters of `x` are valid for the
-class. The check includes the values of indices if kernels of the class rely on them. `load` checks parts first, and passes each composed part
-as a `Dense` of its shape and dtype."""
+"""``validated.kernel(A)`` registers ``check(x)``, which raises `ValueError` unless the static part and the parameters
+of `x` are valid for the class. The check includes the values of indices if kernels of the class rely on them. `load`
+checks parts first, and passes each composed part as a `Dense` of its shape and dtype."""
 
 BACKGROUND: Final = None
-"""Stands for the core shape of a background in `check_leaves`: a background is a scalar or None."""
+"""Core shape of a background in `check_leaves`: a background is a scalar or None."""
 
 
 def check_parameters(x: Array) -> None:
-    """Raise unless shapes, dtypes and the static part of an array agree, and what its class has to say of the values.
+    """Check that shapes, dtypes and the static part of an array agree, and run the check of its class.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def check_parameters(x: Array) -> None:
         if kernel is not None:
             kernel.run(x)
         elif not _is_foreign(cls):
-            raise ValueError("the class is abstract: others share it, and no array has it")
+            raise ValueError("the class is abstract; arrays must belong to a concrete subclass")
         if not all(type(n) is int and 0 <= n < 2**63 for n in x.shape):
             raise ValueError(f"its shape must be a tuple of integers from 0 to 2**63 - 1, got {reprlib.repr(x.shape)}")
         if _is_foreign(cls):
@@ -54,16 +54,19 @@ def check_parameters(x: Array) -> None:
                 )
         _check_assumptions(x)
     except Exception as error:  # the code of a class may raise anything for invalid parameters
-        raise ValueError(f"the parameters of a {cls.__name__} do not fit together: {error}") from error
+        raise ValueError(f"the parameters of a {cls.__name__} are invalid: {error}") from error
 
 
 def outline(x: Array) -> Array:
-    """A `Dense` without data, of the shape and dtype of `x`. Checks of arrays that are composed of `x` need nothing else."""
+    """Return a `Dense` without data, of the shape and dtype of `x`.
+
+    Checks of arrays that contain `x` need nothing else.
+    """
     return Dense.make((jax.ShapeDtypeStruct(x.shape, x.dtype),))
 
 
 def _is_foreign(cls: type) -> bool:
-    """Whether a class is defined outside of this library."""
+    """Return whether a class is defined outside this library."""
     return cls.__module__.partition(".")[0] != Array.__module__.partition(".")[0]
 
 
@@ -86,18 +89,20 @@ def require(condition: bool, what: str) -> None:
 
 
 def check_sizes(value: Any, count: int | None = None) -> Shape:
-    """A shape in the static part, with `count` dimensions if given; raise unless it is one."""
+    """Return a shape from the static part; raise unless it is valid, with `count` dimensions if given."""
     good = type(value) is tuple and all(type(n) is int and 0 <= n < 2**63 for n in value)
     require(
         good and count in (None, len(value)),
-        f"a shape in its static part must be nonnegative integers, of the right number, got {reprlib.repr(value)}",
+        f"a shape in its static part must be {count or 'a tuple of'} nonnegative integers, got {reprlib.repr(value)}",
     )
     shape: Shape = value
     return shape
 
 
 def check_offsets(value: Any, shape: Shape) -> tuple[int, ...]:
-    """The offsets of diagonals in the static part; raise unless they increase and lie inside a matrix of this shape."""
+    """Return offsets of diagonals from the static part; raise unless they increase and lie inside a matrix of this
+    shape.
+    """
     require(
         type(value) is tuple and all(type(k) is int for k in value),
         f"offsets must be integers, got {reprlib.repr(value)}",
@@ -113,7 +118,7 @@ def check_offsets(value: Any, shape: Shape) -> tuple[int, ...]:
 
 
 def check_static(good: bool, x: Array) -> None:
-    """Raise `ValueError` that shows the static part of an array unless `good` is true."""
+    """Raise `ValueError`, with the static part of the array, unless `good` is true."""
     require(good, f"its static part is invalid: {reprlib.repr(x.meta)}")
 
 
@@ -137,7 +142,9 @@ def check_leaves(x: Array, *cores: Shape | None, dtype: bool = True) -> None:
 
 
 def check_parts(x: Array, least: int, most: int | None = None) -> tuple[tuple[int, int], ...]:
-    """The core shapes of the parts; raise unless there are `least` to `most` matrices with one batch shape and one numeric dtype."""
+    """Return the core shapes of the parts; raise unless there are `least` to `most` matrices of one batch shape and one
+    numeric dtype.
+    """
     parts = x._value[0]
     require(least <= len(parts) <= (most or len(parts)), f"it has too few or too many parts: {len(parts)}")
     require(all(isinstance(part, Array) for part in parts), "its parts must be arrays of structarrays")
@@ -146,7 +153,7 @@ def check_parts(x: Array, least: int, most: int | None = None) -> tuple[tuple[in
     require(all(s[:-2] == shapes[0][:-2] for s in shapes), "its parts must have one batch shape")
     require(
         all(part.dtype == parts[0].dtype for part in parts) and parts[0].dtype.kind != "b",
-        "its parts must have one dtype, which is not bool",
+        "its parts must have one numeric dtype",
     )
     return tuple((s[-2], s[-1]) for s in shapes)
 

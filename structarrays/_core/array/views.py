@@ -1,7 +1,7 @@
-"""Functions whose results are views, as in NumPy: a write through either array is seen by both (docs/design/semantics.md).
+"""Functions whose results are views, as in NumPy: a write to one array changes the other (docs/design/semantics.md).
 
-Such a function moves elements and computes nothing, so it has an inverse. The two together are the lens between a base
-and its view, see `writes`: a write to the base is pushed through the function, a write to the view put back by the inverse.
+Such a function moves elements and computes nothing, so it has an inverse. The pair is the lens between a base and its
+view, see `writes`: the function carries a write from the base to the view, and the inverse carries it back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _View(Function[..., Array]):
-    """What `ViewFunction` and its fast sibling have in common."""
+    """Common base of `ViewFunction` and its fast variant `ViewArrayFunction`."""
 
     def _declare(self, inverse: Callable[..., Any]) -> None:
         self._inverse = explicit.jit(
@@ -33,14 +33,14 @@ class _View(Function[..., Array]):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
-        """The function of one array; the result is a view where the array is a `Dense` handle, unless ``copy=True``."""
+        """Call the function; the result is a view if the array is a `Dense` handle, unless ``copy=True``."""
         base = args[0] if args else None
         if type(base) is not Dense or (kwargs and kwargs.get("copy")):
             return super().__call__(*args, **kwargs)
         value, rest = base._value, args[1:]
         result = super().__call__(*args, **kwargs)
         make_view(result, base, functools.partial(self._get, rest, kwargs), functools.partial(self._put, rest, kwargs))
-        if base._value is not value:  # another thread has written between the computation and the link
+        if base._value is not value:  # another thread wrote between the computation and the link
             with LOCK:
                 store(result, ((result._link.get(base._value[0][0]),), (*result._value[1][:2], frozenset())))
         return result
@@ -62,7 +62,7 @@ class ViewFunction(_View):
 
 
 class ViewArrayFunction(_View, ArrayFunction[..., Array]):
-    """A function of one array and nothing else whose result is a view."""
+    """A function of one array without other arguments whose result is a view."""
 
 
 def view_function(
@@ -73,17 +73,17 @@ def view_function(
     rule: Rule | None = None,
     dense: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Array]], _View]:
-    """Make the decorated code a function whose result is a view of its argument.
+    """Define a function whose result is a view of its argument; a decorator.
 
     Parameters
     ----------
     array : str
-        The name of the one array parameter, which comes first; the others are static.
+        Name of the only array parameter, which comes first; the others are static.
     inverse : callable
-        ``inverse(data, shape, **static)``: the data of the base from that of the view, both `jax.Array`; `shape` is
-        the base's, `static` are all other arguments of the call.
+        ``inverse(data, shape, **static)`` returns the data of the base from the data of the view, both `jax.Array`.
+        `shape` is the shape of the base, and `static` contains all other arguments of the call.
     prefix, rule, dense
-        As for `function`.
+        The same as for `function`.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def view_function(
 
     Notes
     -----
-    A handle of ours becomes a base; for a `jax.Array` or a NumPy array the result is an array of its own. With
-    ``copy=True`` it always is.
+    A handle of this library becomes a base. For a `jax.Array` or a NumPy array, or with ``copy=True``, the result is an
+    independent array.
     """
 
     def decorate(define: Callable[..., Array]) -> _View:

@@ -1,13 +1,13 @@
-"""Writing into a handle: one assignment under one lock, pushed to the views, in place where the handle owns its buffer.
+"""Writes to a handle: one assignment under one lock, pushed to the views, in place if the handle owns its buffer.
 
-A handle is in one of two states. Normally its value is in ``_value``, where flattening finds it. After a write of its
-own, the handle alone knows the buffer, and keeps the value in ``_owned`` with ``_value`` unset: the next write may then
-donate the buffer to the compiled update, so that a loop of single writes costs one update each and not one copy each.
-Any reader of ``_value`` lands in `Array.__getattr__`, which exposes the value and ends the ownership.
+A handle is in one of two states. Normally its value is in ``_value``, where flattening finds it. After a write, the
+handle owns the buffer, and keeps the value in ``_owned`` with ``_value`` unset. The next write may then donate the
+buffer to the compiled update, so that a loop of single writes does not copy the array each time. Any access to
+``_value`` calls `Array.__getattr__`, which exposes the value and ends the ownership.
 
 A view is a handle with a link to its base and the pair of functions ``get`` and ``put`` between them (a *lens*). A
-write through a view puts the new part into the base; a write to a base pushes to the views that are still alive. Code
-that never writes pays nothing for this.
+write through a view updates its part of the base; a write to a base updates the views that are still alive. Code that
+never writes has no overhead.
 """
 
 from __future__ import annotations
@@ -32,34 +32,35 @@ if TYPE_CHECKING:
     Lens = Callable[..., jax.Array]
 
 LOCK = threading.RLock()
-"""The one lock of all writes. It lives in no object, so that arrays can be pickled and copied."""
+"""Lock of all writes. It is global, not an attribute, so that arrays can be pickled and copied."""
 
 
 SHARED: list[bool] = []
-"""Not empty after the first write while several threads run. From then on, calls pass new handles on the values of their arguments to JAX. JAX
-flattens an argument several times while it compiles, and another thread may change the structure of the array in between."""
+"""Not empty after the first write while several threads run. From then on, calls pass new handles on the values of
+their arguments to JAX. JAX flattens an argument several times while it compiles, and another thread may change its
+structure in between."""
 
 
 class Link:
-    """What ties a handle to others: its base with the lens between them, and its own live views."""
+    """Relation of a handle to others: its base with the lens between them, and its own live views."""
 
     __slots__ = ("base", "get", "put", "views")
 
     def __init__(self, base: Array | None = None, get: Lens | None = None, put: Lens | None = None) -> None:
         self.base = base
-        self.get: Any = get  # a Lens where there is a base, else None
+        self.get: Any = get  # a Lens if there is a base, else None
         self.put: Any = put
         self.views: list[weakref.ref[Array]] = []
 
     def live_views(self) -> list[Array]:
-        """The views that still exist; forgets the others."""
+        """Return the views that still exist, and forget the others."""
         live = [(ref, view) for ref in self.views if (view := ref()) is not None]
         self.views = [ref for ref, _ in live]
         return [view for _, view in live]
 
 
 def link_of(x: Any) -> Link | None:
-    """The link of a handle, if it has one."""
+    """Return the link of a handle, or None."""
     try:
         link: Link = x._link
         return link
@@ -68,24 +69,25 @@ def link_of(x: Any) -> Link | None:
 
 
 DERIVATIVE = Link()
-"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (docs/design/semantics.md)."""
+"""Link of a handle on a derivative with respect to parameters in which the dense value is not linear
+(docs/design/semantics.md)."""
 
 
 def refuse_derivatives(name: str, *operands: Any) -> None:
-    """Raise TypeError if an operand of an operator is such a derivative."""
+    """Raise TypeError if an operand of an operator is a derivative that must not be used as an array (`DERIVATIVE`)."""
     for x in operands:
-        # A class that is always linear has none: a look at that is cheaper than one at the link.
+        # Arrays of a class that is always linear are never such derivatives; to check the class is faster.
         if getattr(type(x), "linear", True) is not True and not x.linear and link_of(x) is DERIVATIVE:
             kind = type(x).__name__
             raise TypeError(
-                f"{name}: an operand is the derivative by the parameters of an array of class {kind}, whose elements are not linear "
-                f"in them, so that its arithmetic as an array would give wrong numbers. Change the parameters instead: "
-                f"jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient), or an optimiser of optax, which does so"
+                f"{name}: an operand is a derivative with respect to the parameters of a {kind}. The elements are not "
+                f"linear in the parameters, so that arithmetic would give wrong numbers. Change the parameters "
+                f"instead, with jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient) or an optimizer of optax"
             )
 
 
 def expose(x: Array) -> Value:
-    """The value of a handle that owned it alone; from here on it may be shared."""
+    """Return the value of a handle and end its ownership: from now on, the value may be shared."""
     with LOCK:
         try:
             value: Value = object.__getattribute__(x, "_owned")
@@ -99,7 +101,7 @@ def expose(x: Array) -> Value:
 
 
 def take(x: Array) -> tuple[Value, bool]:
-    """The value of a handle for a write, and whether its buffers may be donated. Call it under the lock."""
+    """Return the value of a handle for a write, and whether its buffers may be donated. Call it under the lock."""
     try:
         return object.__getattribute__(x, "_owned"), True
     except AttributeError:
@@ -107,50 +109,54 @@ def take(x: Array) -> tuple[Value, bool]:
 
 
 def peek(x: Array) -> Value:
-    """The value for a computation that ends before the next write, so that the handle stays the owner. Call it under the lock, except for
-    shapes and dtypes.
+    """Return the value for a computation that ends before the next write, so that the handle keeps its ownership.
+
+    Call it under the lock, except for shapes and dtypes.
     """
     return take(x)[0]
 
 
 def shape_and_dtype(x: Array) -> tuple[Shape, np.dtype]:
-    """Shape and dtype of an array, which no write changes. The handle stays the owner of its buffers."""
+    """Return shape and dtype of an array, which no write changes. The handle keeps the ownership of its buffers."""
     leaves, (cls, meta, assumptions) = peek(x)
     seen = cls.make(leaves, meta, assumptions)
     return seen.shape, seen.dtype
 
 
 def held(x: Array) -> tuple[Array, bool]:
-    """A new handle with the value of `x`, and whether its buffers may be donated. Call it under the lock.
+    """Return a new handle with the value of `x`, and whether its buffers may be donated. Call it under the lock.
 
-    A write reads this handle and never `x`. Reading `x` would expose the value: another thread could get buffers that the write donates
-    later.
+    A write reads this handle and never `x`. An access to `x` would expose the value, and another thread could get
+    buffers that the write donates later.
     """
     (leaves, (cls, meta, assumptions)), owned = take(x)
     return cls.make(leaves, meta, assumptions), owned
 
 
 def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
-    """Make a fresh handle a view of `base`: `get` maps the base's dense value to the view's, `put` writes back."""
+    """Make a new handle a view of `base`: `get` maps the base's dense value to the view's, `put` writes back."""
     with LOCK:
         link = link_of(base)
         if link is None:
             link = base._link = Link()
         view._link = Link(base, get, put)
         if len(link.views) >= 32 and len(link.views) & (len(link.views) - 1) == 0:
-            link.live_views()  # now and then, so that a loop over views of one array does not pile up dead references
+            link.live_views()  # occasionally, so that dead references of a loop over views do not accumulate
         link.views.append(weakref.ref(view))
     return view
 
 
 def check_escape(x: Array, leaves: Leaves, what: str) -> None:
-    """Raise `RuntimeError` if a traced value would go into a handle from outside of the transformed function. Call it under the lock."""
+    """Raise `RuntimeError` if a write stores a traced value in a handle from outside of the traced function.
+
+    Call it under the lock.
+    """
     for leaf in _tracers(leaves):
         local = begun_within(x._origin, leaf) or any(is_of_same_trace(leaf, old) for old in _tracers(peek(x)[0]))
         if not local:
             raise RuntimeError(
                 f"{what} would put a traced value into an array that was made outside of the function being transformed; "
-                "return the new value from the function instead (or copy the array inside: xp.asarray(x, copy=True))"
+                "return the new value from the function instead, or copy the array inside: xp.asarray(x, copy=True)"
             )
 
 
@@ -159,14 +165,14 @@ def _tracers(values: Any) -> list[jax.core.Tracer[Any]]:
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether any of these values, keys or arrays has a traced leaf."""
+    """Return whether any of these values, keys or arrays has a traced leaf."""
     return bool(_tracers(values))
 
 
 def store(x: Array, value: Value, *, owned: bool = False) -> None:
     """Give a handle a new value. Call it under the lock.
 
-    The class changes before or after the value; a reader in between is served by the class that the value names.
+    The class of the handle changes before or after the value; a reader in between uses the class that the value names.
     """
     if not SHARED and threading.active_count() > 1:
         SHARED.append(True)
@@ -192,7 +198,7 @@ def store(x: Array, value: Value, *, owned: bool = False) -> None:
 
 
 def _push(x: Array, link: Link) -> None:
-    """Refresh the views of a handle, and theirs. The new values need not have the assumed properties."""
+    """Update the views of a handle, recursively. The new values need not have the assumed properties."""
     data = x._value[0][0]
     for view in link.live_views():
         store(view, ((view._link.get(data),), (*view._value[1][:2], frozenset())))
@@ -213,7 +219,7 @@ def write(x: Array, value: Value, what: str, *, owned: bool = False) -> None:
 
 
 def _dense_value(value: Value) -> Value:
-    """The value in dense form: what is tied to others by views stays dense, since a lens maps dense data."""
+    """Convert a value to dense form: a handle with views stays dense, since a lens maps dense data."""
     from .dense import Dense
 
     leaves, (cls, meta, _) = value
@@ -221,11 +227,9 @@ def _dense_value(value: Value) -> Value:
 
 
 def assign_result(x: Array, result: Array, name: str) -> None:
-    """Give `x` the value of an in-place operator's result, which must have its shape and a dtype of its kind."""
+    """Assign the result of an in-place operator to `x`; it must have the same shape and a dtype of the same kind."""
     if result.shape != x.shape:
-        raise ValueError(
-            f"{name} in place: the result has shape {result.shape}, which does not fit the array's shape {x.shape}"
-        )
+        raise ValueError(f"{name} in place: the result must have the shape {x.shape} of the array, got {result.shape}")
     if result.dtype != x.dtype:
         if _kind_rank(result.dtype) > _kind_rank(x.dtype):
             raise TypeError(f"{name} in place: the result's dtype {result.dtype} cannot be written into {x.dtype}")

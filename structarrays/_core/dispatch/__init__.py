@@ -1,1 +1,1 @@
-"""Functions of the namespace, the tables of their kernels, and what they record."""
+"""Functions of the namespace, their registries of kernels, and the log of calls."""

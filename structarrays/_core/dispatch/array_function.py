@@ -1,4 +1,4 @@
-"""Functions whose arguments are positional arrays and nothing else."""
+"""Functions whose only arguments are positional arrays."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class ArrayFunction(Function[P, R]):
-    """A function of positional arrays and nothing else: the fastest call."""
+    """A function whose only arguments are positional arrays: the fastest call."""
 
     @functools.cached_property
     def _fast(self) -> Callable[..., Any]:
-        """The compiled call without static arguments, where the operators find it."""
+        """The compiled call without static arguments, also stored in `COMPILED` for the operators."""
         compiled = functools.partial(self._compiled, ())
-        functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages have the name
+        functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages contain the name
         COMPILED[self.name] = explicit.jit(compiled, inline=True)
         return COMPILED[self.name]
 
@@ -50,7 +50,7 @@ class ArrayFunction(Function[P, R]):
         return self._looked_at(arrays, unknown)
 
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
-        """The call with arguments of other classes than those that every compiled call takes."""
+        """Call the function with arguments of classes that not every compiled call accepts."""
         if unknown or not arrays:
             self._plan(arrays, unknown)  # raises
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
@@ -70,7 +70,7 @@ class ArrayFunction(Function[P, R]):
         else:
             for x in arrays:
                 if type(x) not in OPERANDS:
-                    is_operand(x)  # so that the next time it is known how it is taken
+                    is_operand(x)  # so that `OPERANDS` contains the type at the next call
             return result
         return self._after_call(failure, arrays)
 
@@ -88,7 +88,7 @@ class ArrayFunction(Function[P, R]):
 
 
 class CheckedArrayFunction(ArrayFunction[P, R]):
-    """A function of positional arrays whose compiled call returns a flag beside the result."""
+    """A function of positional arrays whose compiled call returns a flag in addition to the result."""
 
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if arrays and type(arrays[0]) is Dense and not (BUSY or ENTERED or unknown):
@@ -129,7 +129,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         return self._after_call(failure, operands)
 
     def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:
-        # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
+        # Reading the flag takes a fifth of the time of a small solve, so this method does nothing else.
         if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more((), operands)
         whole: R = result

@@ -1,4 +1,4 @@
-"""Arguments of calls: static ones in hashable form, arrays as handles of their own."""
+"""Arguments of calls: hashable static arguments, and new handles for arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def hashable_form(value: Any) -> Any:
-    """A static argument in hashable form."""
+    """Convert a static argument to hashable form."""
     if isinstance(value, (list, tuple)):
         return tuple(hashable_form(v) for v in value)
     if isinstance(value, np.ndarray):
@@ -28,7 +28,7 @@ def hashable_form(value: Any) -> Any:
 
 
 def is_hashable(value: object) -> bool:
-    """Whether a value can be static in a compiled call."""
+    """Return whether a value can be static in a compiled call."""
     try:
         hash(value)
     except TypeError:
@@ -37,12 +37,12 @@ def is_hashable(value: object) -> bool:
 
 
 def python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
-    """A Python integer that JAX cannot take as it stands, in the dtype of the arrays beside it.
+    """Convert a Python integer that JAX does not accept to the data type of the other operands.
 
     Raises
     ------
     OverflowError
-        If it does not fit.
+        If the integer does not fit.
     """
     if strong:
         dtype = dtypes.promote(*strong)
@@ -52,7 +52,7 @@ def python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
             except OverflowError:
                 raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
         if dtype.kind not in "b":
-            return dtype.type(value).real  # a real number beside complex ones, too: what is Hermitian stays so
+            return dtype.type(value).real  # real even if the arrays are complex, so that Hermitian matrices stay so
     return value
 
 
@@ -60,20 +60,21 @@ _array_classes: list[type] = []
 
 
 def concrete_array_class() -> type:
-    """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
+    """Return the class of a concrete `jax.Array`: to compare types is faster than `isinstance` in every eager call."""
     if not _array_classes:
         with jax.ensure_compile_time_eval():  # the first call may be inside a trace
             found = type(jnp.zeros(()))
-        if issubclass(found, jax.core.Tracer):  # that of an eager `shard_map` cannot be left
+        if issubclass(found, jax.core.Tracer):  # `ensure_compile_time_eval` does not leave an eager `shard_map`
             return type(None)
         _array_classes.append(found)
     return _array_classes[0]
 
 
 def any_traced(values: Sequence[Any], exact: bool = False) -> bool:
-    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them).
+    """Return whether an argument, or a parameter of one, is a tracer (in a third of the time that flattening takes).
 
-    With `exact` the entries of arrays with indices may be traced, and other parameters that are no integers or booleans.
+    With `exact`, only indices and other integer or boolean parameters count: entries of arrays with indices may be
+    traced.
     """
     for value in values:
         if isinstance(value, Array):
@@ -90,7 +91,7 @@ def any_traced(values: Sequence[Any], exact: bool = False) -> bool:
 
 
 def new_handles(values: Sequence[Any]) -> list[Any]:
-    """Arguments, and sequences of arguments, in which new handles on the same values replace the arrays."""
+    """Replace the arrays among arguments, and in sequences of arguments, by new handles on the same values."""
     apart: list[Any] = []
     for value in values:
         if isinstance(value, Array):

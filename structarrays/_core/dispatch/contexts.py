@@ -1,9 +1,10 @@
-"""The library's contexts: what to do with a densification, a structural zero, a singular matrix (docs/design/semantics.md).
+"""Contexts that set a policy: densification, structural zeros, singular matrices (docs/design/semantics.md).
 
-A variable of `contextvars` stores the policies, so that they belong to the task that sets them, or to the thread if there are no tasks.
-A *user context* of JAX makes the policies a part of the cache key of `jax.jit`: a function that was traced under one policy is traced again
-under another. A user context belongs to a thread, and JAX does not notice when the thread switches to another task. So `apply` updates the
-user context before JAX looks for compiled code: when JAX flattens an array of this library, and in functions of this library.
+A `contextvars` variable stores the policies, so that they belong to the task that sets them, or to the thread if there
+are no tasks. A *user context* of JAX makes the policies a part of the cache key of `jax.jit`: a function that was
+traced under one policy is traced again under another. A user context belongs to a thread, and JAX does not notice when
+the thread switches to another task. So `apply` updates the user context before JAX looks for compiled code: when JAX
+flattens an array of this library, and in functions of this library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ T = TypeVar("T")
 
 
 class DensifyPolicy(NamedTuple):
-    """What happens when a structured array must be expanded: `mode`, and the limit in bytes above which it raises."""
+    """Policy for structured arrays that must be densified: `mode`, and the limit in bytes above which densification
+    raises.
+    """
 
     mode: Literal["allow", "warn", "error"] = "allow"
     limit: int = 1 << 30
@@ -62,8 +65,9 @@ def apply() -> None:
     if known != policies and compiling():
         names = [name for name, a, b in zip(policies._fields, policies, known, strict=True) if a != b]
         raise RuntimeError(
-            f"a compiled function must be traced under the policies of its task, got policies of another task or thread, which differ in "
-            f"{' and '.join(names)}; pass an array of structarrays as an argument, or set the policy inside the function"
+            "a compiled function must be traced under the policies of its task, got policies of another task or "
+            f"thread, which differ in {' and '.join(names)}; pass an array of structarrays as an argument, or set the "
+            "policy inside the function"
         )
     _of_jax(policies).__enter__()
 
@@ -74,7 +78,7 @@ class Policy(Generic[T]):
     Parameters
     ----------
     name : str
-        The name of the field of `_Policies`.
+        Name of the field of `_Policies`.
     """
 
     def __init__(self, name: str) -> None:
@@ -82,12 +86,15 @@ class Policy(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The value in this task."""
+        """Value in this task."""
         return cast(T, getattr(_of_task.get(), self._name))
 
     @contextlib.contextmanager
     def __call__(self, value: T) -> Iterator[None]:
-        """A context in which the policy has this value. Entering and leaving the context change no other policy."""
+        """Return a context in which the policy has this value.
+
+        Entering and leaving it does not change other policies.
+        """
         before = self.value
         self._set(value)
         try:
@@ -96,7 +103,8 @@ class Policy(Generic[T]):
             self._set(before)
 
     def _set(self, value: T) -> None:
-        # A token of the variable would not do: a generator may end in another task than the one in which it began.
+        # A token of the variable does not work here: a generator may end in another task than the one in which it
+        # began.
         change: dict[str, Any] = {self._name: value}
         policies = _of_task.get()._replace(**change)
         ENTERED[:] = [True]
@@ -127,22 +135,23 @@ caller = jax.make_user_context(Caller())
 
 @contextlib.contextmanager
 def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | None = None) -> Iterator[None]:
-    """Say what happens where a structured array cannot keep its structure.
+    """Set what happens if an operation cannot keep the structure of an array; a context manager.
 
     Parameters
     ----------
-    mode : {"allow", "warn", "error"}
-        ``"allow"`` expands in silence up to the limit, ``"warn"`` warns at each, ``"error"`` raises at each. Warnings
-        are given when a function is traced, so once for each combination of shapes and dtypes.
+    mode : {"allow", "warn", "error"}, default "allow"
+        ``"allow"`` densifies silently up to the limit, ``"warn"`` warns about each densification, and ``"error"``
+        raises. A warning is issued when a function is traced, so once for each combination of shapes and dtypes.
     limit : int, optional
-        The limit in bytes of one dense form, above which `DensifyError` is raised whatever the mode (default 1 GiB).
+        Size of one dense form in bytes above which `DensifyError` is raised, regardless of the mode. The default is 1
+        GiB.
 
     Raises
     ------
     ValueError
-        If `mode` is none of the three, or `limit` is negative.
+        If `mode` is not one of the three strings, or `limit` is negative.
     TypeError
-        If `limit` is no number.
+        If `limit` is not a number.
 
     Examples
     --------
@@ -155,28 +164,28 @@ def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | N
     sort would expand Diagonal of shape (2, 2) to its dense form (32 bytes), which sa.densify("error") forbids
     """
     if mode not in ("allow", "warn", "error"):
-        raise ValueError(f'mode must be "allow", "warn" or "error", got {mode!r}')
+        raise ValueError(f'densify: mode must be "allow", "warn" or "error", got {mode!r}')
     if limit is None:
         limit = DensifyPolicy().limit
     elif not isinstance(limit, (int, float)):
-        raise TypeError(f"limit must be a number of bytes, got {limit!r}")
+        raise TypeError(f"densify: limit must be a number of bytes, got {limit!r}")
     elif not limit >= 0:
-        raise ValueError(f"limit must be a number of bytes, at least 0, got {limit}")
+        raise ValueError(f"densify: limit must be a nonnegative number of bytes, got {limit}")
     with densify_policy(DensifyPolicy(mode, int(limit))):
         yield
 
 
 @contextlib.contextmanager
 def strong_zeros(on: bool = True) -> Iterator[None]:
-    """Say whether a structural zero absorbs NaN and infinity (docs/design/semantics.md); it does unless switched off here.
+    """Set whether structural zeros absorb NaN and infinity (docs/design/semantics.md); a context manager.
 
-    With ``strong_zeros(False)`` every result equals the dense one in all special cases, at the price of structure:
-    the product of a diagonal and a dense array is then dense.
+    By default they do. With ``strong_zeros(False)`` every result equals the dense result in all special cases, but
+    structure is lost: the product of a diagonal and a dense array is then dense.
 
     Parameters
     ----------
     on : bool, default True
-        Whether structural zeros absorb.
+        Whether structural zeros absorb NaN and infinity.
 
     Raises
     ------
@@ -194,20 +203,25 @@ def strong_zeros(on: bool = True) -> Iterator[None]:
     nan
     """
     if not isinstance(on, bool):
-        raise TypeError(f"strong_zeros takes True or False, got {on!r}")
+        raise TypeError(f"strong_zeros: on must be True or False, got {on!r}")
     with strong_zeros_policy(on):
         yield
 
 
 @contextlib.contextmanager
 def errstate(*, linalg: Literal["raise", "nan"] = "raise") -> Iterator[None]:
-    """Say what happens at a singular or indefinite matrix when a function is called eagerly.
+    """Set what an eager call does with a singular or indefinite matrix; a context manager.
 
     Parameters
     ----------
-    linalg : {"raise", "nan"}
-        ``"raise"`` (default) raises `numpy.linalg.LinAlgError`, ``"nan"`` returns NaN as under `jax.jit`, and saves the
-        wait for the result.
+    linalg : {"raise", "nan"}, default "raise"
+        ``"raise"`` raises `numpy.linalg.LinAlgError`. ``"nan"`` returns NaN as under `jax.jit`, and does not wait for
+        the result.
+
+    Raises
+    ------
+    ValueError
+        If `linalg` is neither of the two strings.
 
     Examples
     --------
@@ -217,6 +231,6 @@ def errstate(*, linalg: Literal["raise", "nan"] = "raise") -> Iterator[None]:
     [nan]
     """
     if linalg not in ("raise", "nan"):
-        raise ValueError(f'linalg must be "raise" or "nan", got {linalg!r}')
+        raise ValueError(f'errstate: linalg must be "raise" or "nan", got {linalg!r}')
     with linalg_errors(linalg):
         yield

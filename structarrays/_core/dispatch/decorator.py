@@ -1,4 +1,4 @@
-"""The decorator that makes a `Function` of its definition."""
+"""The decorator that turns a definition into a `Function`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def function(
     rule: Rule | None = None,
     dense: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]:
-    """Make the decorated code a `Function`; the arguments are those of the class."""
+    """Turn the decorated code into a `Function`. The arguments are the same as for `Function`."""
 
     def decorate(define: Callable[P, R]) -> Function[P, R]:
         code = define.__code__

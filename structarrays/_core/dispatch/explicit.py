@@ -1,8 +1,8 @@
-"""Meshes with explicit axes, which `jax.make_mesh` makes.
+"""Meshes with explicit axes, as `jax.make_mesh` creates them.
 
-There the type of an array says how the array is divided, and JAX asks each operation to keep to that: it slices only into even parts,
-and it refuses products whose result can be divided in several ways. The library computes as with axes of the type `Auto`, where XLA
-chooses. Only what goes in and what comes out has explicit types.
+On such a mesh, the type of an array includes how the array is divided, and JAX enforces this in each operation: slices
+must be even, and a product is refused if its result can be divided in several ways. The library computes with axes of
+type `Auto`, where XLA chooses. Only arguments and results have explicit types.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ T = TypeVar("T")
 
 
 def explicit_names(mesh: Any) -> tuple[str, ...]:
-    """The axes of a mesh that are explicit."""
+    """Return the explicit axes of a mesh."""
     return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
 
 
 def mesh_of(leaves: Sequence[Any]) -> Any:
-    """The mesh with explicit axes on which one of these arrays lies, divided or not (`jax.vmap` may divide what is whole); or None."""
+    """Return the mesh with explicit axes on which one of these arrays lies, or None.
+
+    The array need not be divided, since `jax.vmap` may divide a replicated one.
+    """
     for leaf in leaves:
         mesh = jax.typeof(leaf).sharding.mesh
         if mesh.axis_names and explicit_names(mesh):
@@ -43,10 +46,11 @@ def mesh_of(leaves: Sequence[Any]) -> Any:
 
 
 def automatic(function: Callable[..., T]) -> Callable[..., T]:
-    """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
+    """Wrap a function of pytrees of arrays so that it computes with axes of type `Auto` if its arguments lie on
+    explicit axes.
 
-    The results lie on the explicit axes again, divided as `propagation` finds. Call it while JAX traces; `jit` is for eager calls.
-    The function ignores JAX's flags about promotion, too.
+    The results lie on the explicit axes again, divided as `propagation` determines. Call the wrapper while JAX traces;
+    `jit` is for eager calls. The function also ignores JAX's flags for promotion.
     """
 
     @functools.wraps(function)
@@ -57,7 +61,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         mesh = mesh_of(leaves)
         if mesh is None:
             return function(*args)
-        # Imported late: the parts of JAX that it needs take as long to import as this package.
+        # Imported late: `propagation` imports parts of JAX that take as long to import as this package.
         from ..jax_internals import propagation
 
         types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
@@ -77,7 +81,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
             ]
             on_mesh = [bool(explicit_names(jax.typeof(leaf).sharding.mesh)) for leaf in leaves]
             for i in propagation.constants(program.jaxpr, on_mesh):
-                # JAX would compile without the arguments, and not know the devices of the mesh.
+                # Without a dependence on the arguments, JAX would not know the devices of the mesh.
                 results[i], _ = jax.lax.optimization_barrier((results[i], inside[on_mesh.index(True)]))
         specs = propagation.result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
         placed = [
@@ -91,7 +95,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def call(function: Callable[..., T], *args: Any) -> T:
-    """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
+    """Call a function wrapped by `automatic`, also outside of compiled functions."""
     if mesh_of(jax.tree.leaves(args)) is not None:
         compiled: T = jit(function)(*args)
         return compiled
@@ -99,18 +103,18 @@ def call(function: Callable[..., T], *args: Any) -> T:
 
 
 def is_automatic(mesh: Any) -> bool:
-    """Whether this code is run by `automatic`, for arrays on this mesh."""
+    """Return whether `automatic` runs this code, for arrays on this mesh."""
     current = jax.sharding.get_abstract_mesh()
     return current.axis_names == mesh.axis_names and not explicit_names(current)
 
 
 def eval_shape(function: Callable[..., Any], *args: Any) -> Any:
-    """`jax.eval_shape` of a function that computes as `automatic` says."""
+    """Apply `jax.eval_shape` to a function wrapped by `automatic`."""
     return jax.eval_shape(automatic(function), *args)
 
 
 def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (), **options: Any) -> Any:
-    """`jax.jit` of a function that computes as `automatic` says."""
+    """Apply `jax.jit` to a function wrapped by `automatic`."""
     static = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     if not static:
         return jax.jit(automatic(function), **options)
@@ -129,7 +133,7 @@ def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] =
 def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
     """Return the context in which JAX differentiates an eager function of these arrays.
 
-    By arrays on explicit axes JAX does that only within `jax.set_mesh`.
+    JAX differentiates with respect to arrays on explicit axes only within `jax.set_mesh`.
     """
     meshes = [leaf.sharding.mesh for leaf in leaves if isinstance(getattr(leaf, "sharding", None), NamedSharding)]
     mesh = next((mesh for mesh in meshes if isinstance(mesh, jax.sharding.Mesh) and explicit_names(mesh)), None)
@@ -139,27 +143,27 @@ def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
 
 
 def _spec(leaf: Any) -> Spec:
-    """For each dimension of an array the explicit axes along which it is divided."""
+    """Return the explicit axes along which each dimension of an array is divided."""
     ndim: int = jax.typeof(leaf).ndim
     spec: Spec = tuple(jax.typeof(leaf).sharding.spec)
     return spec + (None,) * (ndim - len(spec))
 
 
 def _even(spec: Spec, shape: Shape, mesh: Any) -> PartitionSpec:
-    """A specification without the dimensions that do not divide evenly."""
+    """Return a specification without the dimensions that do not divide evenly."""
     return PartitionSpec(
         *(along if n % devices_along(mesh, along) == 0 else None for n, along in zip(shape, spec, strict=True))
     )
 
 
 def devices_along(mesh: Any, along: str | tuple[str, ...] | None) -> int:
-    """The number of pieces of a dimension that is divided along these axes of a mesh."""
+    """Return the number of pieces of a dimension that is divided along these axes of a mesh."""
     names = () if along is None else (along,) if isinstance(along, str) else along
     return math.prod(mesh.shape[name] for name in names)
 
 
 def _shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: int) -> tuple[jax.Array, ...]:
-    """The first elements of arrays along an axis, as many of each as its length says."""
+    """Truncate arrays along an axis, each to its length."""
     return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
 
 

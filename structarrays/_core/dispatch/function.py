@@ -1,15 +1,16 @@
-"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (docs/design/architecture.md).
+"""Functions of the namespace: one compiled call each; the kernel is chosen during tracing
+(docs/design/architecture.md).
 
-A public function is written as ordinary Python that checks its arguments and says what is computed::
+The definition of a public function is ordinary Python code that checks its arguments and dispatches::
 
     @function("x1", "x2")
     def matmul(x1, x2, /):
-        ...                                  # checks; raises for bad input
+        ...                                  # checks; raises for invalid arguments
         return matmul.dispatch(x1, x2)       # the kernel for these classes
 
-Calling it runs one `jax.jit` of that code, with arrays as pytrees and everything else static. So the checks and the
-search for the kernel happen when a combination of classes, shapes, dtypes and static arguments is seen for the first
-time; afterwards JAX's cache of compiled calls finds them, in about four microseconds altogether.
+A call runs `jax.jit` of that code, with arrays as pytrees and everything else static. So the checks and the search for
+the kernel run only for a new combination of classes, shapes, dtypes and static arguments. Later calls find the compiled
+code in JAX's cache, in about four microseconds altogether.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ if TYPE_CHECKING:
 
 
 class _Plan(NamedTuple):
-    """The arguments of a call with so many positional ones and such keywords."""
+    """Classification of the arguments of a call, by the number of positional arguments and the keywords."""
 
     static: tuple[str | None, ...]
-    """For each its name if it is static, None if it is an array."""
+    """For each argument, its name if it is static, None if it is an array."""
     arrays: tuple[str, ...]
-    """The names of those that are arrays."""
+    """Names of the array arguments."""
 
 
 _NO_CONTEXT = contextlib.nullcontext()
@@ -66,28 +67,27 @@ R = TypeVar("R", covariant=True)
 
 
 class Function(Registry[Any], Generic[P, R]):
-    """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
+    """A function of the namespace, with the signature and docstring of the standard, and a registry of kernels.
 
     Parameters
     ----------
     define : callable
-        The code: it gets arrays (as `Array`) and static arguments, checks them, and computes or dispatches.
+        The definition: it receives arrays (as `Array`) and static arguments, checks them, and computes or dispatches.
     arrays : tuple of str
-        The names of the parameters that are arrays; the others are static. A name with a star in front is a sequence
-        of arrays.
+        Names of the array parameters; the others are static. A leading star marks a sequence of arrays.
     checked : str or None
-        For functions that return ``(result, ok)``: the message of the `numpy.linalg.LinAlgError` raised where `ok` is
-        false in an eager call.
+        Message of the `numpy.linalg.LinAlgError`, for functions that return ``(result, ok)``. An eager call raises it
+        if `ok` is false.
     prefix : str
-        The module of the namespace: ``"linalg."``, ``"fft."`` or nothing.
+        Module of the namespace: ``"linalg."``, ``"fft."`` or empty.
     rule : callable or None
-        What computes the result for classes without a kernel.
+        Rule that computes the result for classes without a kernel.
     dense : callable or None
         The kernel for `Dense` operands, as a function of `jax.Array`.
     """
 
     promotes = False
-    """Whether the arguments are promoted to one dtype, which a Python integer among them must fit."""
+    """Whether the arguments are promoted to one dtype, which must be able to represent a Python integer among them."""
 
     __wrapped__: Callable[..., Any]
 
@@ -111,27 +111,31 @@ class Function(Registry[Any], Generic[P, R]):
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         if dense is not None:
             self._registering((Dense,) * len(arrays), None, (), define.__code__.co_filename)(on_data(dense))
-        FUNCTIONS[self.name] = cast("Function[..., Array]", self)  # what the core calls gives an array
+        FUNCTIONS[self.name] = cast("Function[..., Array]", self)  # the functions that the core calls return an array
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
         try:
             return inspect.signature(self.__wrapped__, eval_str=True)
-        except NameError:  # an annotation names what its module imports for type checkers only
+        except NameError:  # an annotation uses a name that its module imports only for type checkers
             return inspect.signature(self.__wrapped__)
 
     @functools.cached_property
     def _flags(self) -> frozenset[str]:
-        """The names of the parameters that are true or false."""
+        """Names of the boolean parameters."""
         return frozenset(p.name for p in self.__signature__.parameters.values() if p.annotation in (bool, "bool"))
 
     @functools.cached_property
     def _jit(self) -> Any:
-        """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
+        """The compiled call, created on first use, since this takes 0.1 ms."""
         return explicit.jit(self._compiled, static_argnums=0, inline=True)
 
     def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
+        """Compute the function in a compiled call.
+
+        If parameters determine the positions of entries, parameters that are returned unchanged stay outside of the
+        compiled call.
+        """
         with compiled_call():
             result = self._trace(static, *arrays)
         count = pieces(arrays)
@@ -154,26 +158,28 @@ class Function(Registry[Any], Generic[P, R]):
         always: Callable[..., bool] | None = None,
         before: str | Sequence[str] = (),
     ) -> Callable[[Run], Run]:
-        """Register a kernel that runs outside of the compiled call, on the arguments as they are.
+        """Register a kernel that runs outside of the compiled call, on the unchanged arguments.
 
-        For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
-        kernel gets the arguments of the call, and returns NotImplemented to leave it to the compiled one.
+        It is for results whose shape is data-dependent, and structures whose pattern is (`Array.static_pattern` is
+        false). The kernel receives the arguments of the call. If it returns NotImplemented, the compiled call runs.
 
         Parameters
         ----------
         *classes : type
             The class of each array argument.
         when : callable, optional
-            A predicate on the same arguments as the kernel; with `traced` on traced ones, too.
-        of_all : bool
-            Whether structures with static patterns are served, too: then every eager call of this function looks for it.
-        traced : bool
-            Whether it also takes arguments with traced floating-point parameters, so that an eager derivative sees the
-            same pattern; what the pattern hangs on is known in any case.
+            A predicate on the same arguments as the kernel; if `traced` is true, it also receives traced arguments.
+        of_all : bool, default False
+            Whether the kernel also serves structures with static patterns; then every eager call of this function looks
+            for it.
+        traced : bool, default False
+            Whether the kernel accepts arguments with traced floating-point parameters, so that an eager derivative has
+            the same pattern. The parameters that determine the pattern are never traced.
         always : callable, optional
-            A predicate on the arguments for which the kernel needs no values at all, so that everything may be traced.
+            A predicate on the arguments that is true if the kernel needs no values at all, so that everything may be
+            traced.
         before : str or sequence of str, optional
-            As of `kernel`.
+            The same as for `kernel`.
         """
         if self.eager is None:
             self.eager = Registry(self.name)
@@ -183,20 +189,20 @@ class Function(Registry[Any], Generic[P, R]):
             if always is not None and always(*arrays, **static):
                 return True
             if traced and when is not None and not when(*arrays, **static):
-                return False  # asked first: it costs less than a look at all parameters
+                return False  # checked first: it is faster than a check of all parameters
             return not any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
 
         return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
-        """The result of the eager kernel for these arguments, or NotImplemented."""
+        """Run the eager kernel for these arguments; return NotImplemented if there is none."""
         if not eager.find(tuple(map(type, arrays))):
             return NotImplemented
-        # A kernel reads several times, and another thread may write in between; it may also return what it got.
+        # A kernel reads its arguments several times while another thread may write; it may also return an argument.
         arrays = new_handles(arrays)
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
-            return NotImplemented  # no process has all of the values
+            return NotImplemented  # no process has all values
         kernel = eager.choose(arrays, static)
         if kernel is None:
             return NotImplemented
@@ -233,19 +239,19 @@ class Function(Registry[Any], Generic[P, R]):
             result: R = self._eagerly(self.eager, arrays, dict(zip(filter(None, plan.static), static, strict=True)))
             if result is not NotImplemented:
                 return result
-        # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
-        # float64, but they are not the same argument.
+        # The types belong to the key of the compiled call: 1, 1.0 and True are equal, as are None and NumPy's float64,
+        # but they are different arguments.
         return self._run((shape, tuple(types), *static), arrays)
 
     def without_eager_kernels(self, *arrays: Any) -> R:
-        """The result of positional arrays by the compiled call, for the eager kernels of this function."""
+        """Run the compiled call on positional arrays, for the eager kernels of this function."""
         shape = (len(arrays),)
         if shape not in self._plans:
             self._plans[shape] = self._plan(arrays, {})
         return self._run((shape, ()), list(arrays))
 
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
-        """The call without eager kernels. `repaired` says whether the arguments have the form that JAX takes."""
+        """Call the function without eager kernels. `repaired` tells whether JAX accepts the form of the arguments."""
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller(static, arrays)
         if SHARED or ENTERED:
@@ -260,11 +266,11 @@ class Function(Registry[Any], Generic[P, R]):
         else:
             whole: R = result if self.checked is None else self._verified(result, static, arrays)
             return whole
-        # Not in the handler, or the next error would be chained to this one.
+        # Outside of the handler, so that the next error is not chained to this one.
         return self._after(failure, static, arrays, repaired)
 
     def _after(self, failure: Exception, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
-        """After a failed call: the call with its arguments in the form that JAX takes, or the error that says what is wrong."""
+        """Repeat a failed call with arguments in a form that JAX accepts, or raise an error that names the cause."""
         static, arrays = self._repair(static, arrays)
         if repaired or is_of_function(failure):
             self._explain(failure, static, arrays)
@@ -272,10 +278,12 @@ class Function(Registry[Any], Generic[P, R]):
         return self._run(static, arrays, repaired=True)
 
     def _traced_with_caller(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
-        """The result inside of the compiled call of another function, which takes less time to trace than a call within a call."""
+        """Trace the definition inside the compiled call of another function, which is faster than a nested compiled
+        call.
+        """
         if not is_hashable(static):
             static, arrays = self._repair(static, arrays)
-        arrays = barred_arguments(new_handles(arrays))  # a kernel may write to what it gets
+        arrays = barred_arguments(new_handles(arrays))  # a kernel may write to its arguments
         result: Any = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
@@ -291,26 +299,24 @@ class Function(Registry[Any], Generic[P, R]):
         parameters = self.__signature__.parameters
         arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # of ``*args``, all arrays
+        more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # from ``*args``, all arrays
         names = (*positional[: len(args)], *more, *kwargs)
         static = [name for name in names if name in parameters and name not in arrays]
         arguments = tuple(name for name in names if name not in static)
         return _Plan(tuple(name if name in static else None for name in names), arguments)
 
     def _signature_text(self) -> str:
-        """The signature, with the classes of the namespace by their names alone."""
+        """Return the signature, with the classes of the namespace without their modules."""
         return re.sub(r"\b(?:structarrays\.(?:[\w.]*\.)?|typing\.)", "", str(self.__signature__))
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
-        """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
+        """Convert the arguments of a failed call to a form that JAX accepts; raise an error for an invalid one."""
         fixed = (*static[:2], *map(hashable_form, static[2:]))
         try:
             hash(fixed)
         except TypeError:
             bad = next(v for v in fixed[2:] if not is_hashable(v))
-            raise TypeError(
-                f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
-            ) from None
+            raise TypeError(f"{self.name}: a static argument must be hashable, got type {type(bad).__name__}") from None
         good: list[Any] = []
         for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
             if isinstance(value, (list, tuple)) and self._takes_sequence(name):
@@ -323,13 +329,15 @@ class Function(Registry[Any], Generic[P, R]):
         return fixed, good
 
     def _names(self, static: tuple[Any, ...], count: int) -> list[str]:
-        """What so many operands are called in messages."""
+        """Return the names of `count` operands in messages."""
         plan = self._plans.get(static[0]) if static else None
         names = list(plan.arrays) if plan else [name.lstrip("*") for name in self.arrays]
         return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
 
     def _explain(self, error: Exception, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
-        """Raise the error that names the operand, if the call fails only because LAPACK has no routine for its data type."""
+        """Raise an error that names the operand, if the call fails only because LAPACK has no routine for its data
+        type.
+        """
         names = self._names(static, len(arrays))
         half = [(n, x) for n, x in zip(names, arrays, strict=True) if _is_half(x)]
         if not half or not self.name.startswith("linalg."):
@@ -337,7 +345,7 @@ class Function(Registry[Any], Generic[P, R]):
         single = [x.astype(jnp.float32) if _is_half(x) else x for x in arrays]
         try:
             jax.eval_shape(functools.partial(self._jit, static), *opened_arguments(single))
-        except Exception:  # noqa: BLE001 - whatever fails in single precision as well has another cause
+        except Exception:  # noqa: BLE001 - a failure in single precision as well has another cause
             return
         name, x = half[0]
         raise unsupported(self.name, name, x.dtype) from error
@@ -354,7 +362,7 @@ class Function(Registry[Any], Generic[P, R]):
         return dtypes.native(value)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        """The definition on arrays, its results without weak types."""
+        """Trace the definition, and remove weak types from its results."""
         count, *names = static[0]
         next_static, next_array = iter(static[2:]), iter(arrays)
         plan = self._plans[static[0]]
@@ -373,7 +381,7 @@ class Function(Registry[Any], Generic[P, R]):
             return value
         if isinstance(value, (list, tuple)) and self._takes_sequence(name):
             return tuple(lift(v) for v in value)
-        return lift(value, name)  # raises for a list of numbers, of which JAX makes a tuple of scalars
+        return lift(value, name)  # raises for a list of scalars, which JAX converts to a tuple
 
     def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         whole, ok = result
@@ -382,15 +390,18 @@ class Function(Registry[Any], Generic[P, R]):
         return whole
 
     def _prepared(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments of a call, once several threads write or a policy has been set. JAX gets the policies of this task, since it flattens no
-        array of this library if there is none among the arguments.
+        """Prepare the arguments of a call after a write by several threads, or after a policy has been set.
+
+        It passes the policies of this task to JAX, since the arguments may contain no array of this library.
         """
         if ENTERED:
             apply()
         return tuple(new_handles(arrays)) if SHARED else tuple(arrays)
 
     def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
-        """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
+        """Return the context of a first attempt: compiled code contains no fallback to the dense form if `_once_more`
+        follows.
+        """
         x = arrays[0] if arrays and self.checked is not None else None
         if not isinstance(x, Array) or not x.solved_by_parts or any_traced(arrays):
             return _NO_CONTEXT
@@ -401,13 +412,14 @@ class Function(Registry[Any], Generic[P, R]):
         return context
 
     def _once_more(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
-        """After a failed factorisation: a sum, say, may be regular although the term by which it was solved is not. So its dense
-        form is tried, if the policy allows one.
+        """Repeat the call with the dense form, if the policy allows it, after a failed factorization.
+
+        For example, a sum may be regular although the term that the solver factorizes is singular.
 
         Raises
         ------
         numpy.linalg.LinAlgError
-            If there is none to try, or it fails as well.
+            If no dense form may be tried, or it fails as well.
         """
         x = arrays[0]
         if isinstance(x, Array) and x.solved_by_parts:
@@ -433,7 +445,7 @@ class Function(Registry[Any], Generic[P, R]):
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 
     def dispatch(self, *args: Array, **static: Any) -> Result:
-        """The result of the kernel for these arrays' classes; else of the family's rule; else of the dense kernel."""
+        """Run the kernel for these arrays, otherwise the rule of the family, otherwise the dense kernel."""
         log = active_log()
         kernel = self.choose(args, static)
         if kernel is not None:
@@ -445,7 +457,7 @@ class Function(Registry[Any], Generic[P, R]):
             result = self._by_rule(self.rule, log, args, static)
             if result is not NotImplemented:
                 return result
-        # Where another operand is dense and of the same shape, nothing larger is allocated than there is already.
+        # If another operand is dense and has the same shape, the dense form is no larger than that operand.
         shapes = {x.shape for x in args if type(x) is Dense}
         dense = tuple(to_dense(x) if x.shape in shapes else densify(x, self.name) for x in args)
         kernel = self.choose(dense, static)

@@ -1,7 +1,7 @@
-"""Functions that the core calls, although they stand above it in the order of imports.
+"""Functions that the core calls although it may not import them, since they stand above it in the order of imports.
 
-`bind` puts them into this module while they are imported: `_functions/bound.py` those of the namespace, the modules of `interop` and
-`transform` their own. A type checker and an editor read the imports below.
+`bind` adds them to this module when their own modules are imported: `_functions/bound.py` adds functions of the
+namespace, and the modules of `interop` and `transform` add their own. Type checkers and editors read the imports below.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ if TYPE_CHECKING:
 
 
 def bind(**functions: Any) -> None:
-    """Put functions into this module, each under its name."""
+    """Add functions to this module, each under its name."""
     globals().update(functions)

@@ -1,4 +1,6 @@
-"""`record` and `explain`: which kernel ran, which structure came out, what was densified (docs/design/semantics.md)."""
+"""`record` and `explain`: log which kernels run, the structure of their results, and densifications
+(docs/design/semantics.md).
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,16 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 RECORDING: list[Log] = []
-"""Not empty while any `record` or `explain` is active anywhere: what a function's call looks at first."""
+"""Not empty while any `record` or `explain` is active; each call of a function checks it first."""
 
 
 def active_log() -> Log | None:
-    """The log that this task writes to, or None."""
+    """Return the log that this task writes to, or None."""
     return active.value if RECORDING else None
 
 
 def remark(text: str) -> None:
-    """Say, from within a kernel that has a choice, what it chose, why, and what that costs; `explain` prints it."""
+    """Log the method that a kernel has chosen, with its reason and cost, as a sentence; `explain` prints it."""
     log = active_log()
     if log is not None and log.running:
         log.running[-1].remark = text
@@ -45,28 +47,28 @@ def remark(text: str) -> None:
 
 @dataclass(eq=False)
 class Event:
-    """One kernel run, or one densification.
+    """A run of a kernel, or a densification.
 
     Attributes
     ----------
     function : str
-        The name of the function.
+        Name of the function.
     operands : tuple of str
-        Class and shape of each.
+        Class and shape of each operand.
     how : str
-        Which kernel or rule it was.
+        The kernel or rule that ran.
     result : str
-        Class and shape of what came out.
+        Class and shape of the result.
     depth : int
-        How many calls are around.
+        Number of enclosing calls.
     bytes : int
-        What a densification allocated; of a compiled call arguments, results and temporaries.
+        Memory that a densification allocated, or memory of the arguments, results and temporaries of a compiled call.
     densified : bool
-        Whether it expanded a structured array.
+        Whether the event densified a structured array.
     seconds : float or None
-        How long an eager call took.
+        Duration of an eager call.
     remark : str
-        Why the kernel did what it did, and what that costs, where it had a choice.
+        Reason and cost of the method, if the kernel had a choice.
     """
 
     function: str
@@ -80,13 +82,13 @@ class Event:
     remark: str = ""
 
     def finish(self, result: R) -> R:
-        """Note what came out, and hand it on."""
+        """Store the description of the result, and return the result."""
         self.result = describe(result)
         return result
 
 
 def describe(value: object) -> str:
-    """Class and shape of a result, in a few characters."""
+    """Return class and shape of a result as a short text."""
     from ..array.base import Array
 
     if isinstance(value, Array):
@@ -97,25 +99,25 @@ def describe(value: object) -> str:
         except Exception:  # the leaves need not be arrays
             return f"{name}({', '.join(map(leaf_text, value._value[0]))})"
     if isinstance(value, (tuple, list)):
-        # A flag beside the result, which checked functions return, is no array of ours.
+        # The flag that checked functions return in addition to the result is not an `Array`.
         return ", ".join(describe(v) for v in value if isinstance(v, Array))
     return type(value).__name__
 
 
 @dataclass(eq=False)
 class Log:
-    """What happened inside a `record`: a list of events that prints as a table, in which equal calls within one call stand once.
+    """Log of a `record` block: a list of events that prints as a table. Equal calls within one call are printed once.
 
     Attributes
     ----------
     events : list of Event
-        In the order in which they began.
+        Events in the order in which they began.
     peak_bytes : int
-        The largest sum of arguments, results and temporaries of one compiled call.
+        Largest sum of arguments, results and temporaries of one compiled call.
     running : list of Event
-        Those that have not ended, each inside of the one before.
+        Events that have not ended, from the outermost to the innermost.
     result : Array, tuple of Array or None
-        Of `explain`: what would be returned, with shapes in place of data.
+        Result of `explain`: the return value, with shapes instead of data.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -125,17 +127,17 @@ class Log:
 
     @property
     def depth(self) -> int:
-        """How many calls are around what happens now."""
+        """Number of calls that are currently running."""
         return len(self.running)
 
     def add(self, event: Event) -> None:
-        """Append an event at the present depth."""
+        """Append an event at the current depth."""
         event.depth = self.depth
         self.events.append(event)
 
     @contextlib.contextmanager
     def event(self, name: str, args: Sequence[Any], how: str) -> Iterator[Event]:
-        """An event around the code inside, one level deeper."""
+        """Log an event that lasts while the context is open; events inside are one level deeper."""
         event = Event(name, tuple(describe(a) for a in args), how)
         with LOCK:  # a task may share its log with threads, whose events must not mix
             self.add(event)
@@ -147,20 +149,22 @@ class Log:
 
     @property
     def densifications(self) -> list[Event]:
-        """The events that expanded a structured array."""
+        """Events that densified a structured array."""
         return [e for e in self.events if e.densified]
 
     @property
     def kernels(self) -> list[Event]:
-        """The events that ran a kernel or a family's rule."""
+        """Events that ran a kernel or a family's rule."""
         return [e for e in self.events if not e.densified]
 
     def lines(self) -> Iterator[tuple[Event, int]]:
-        """The events in their order, each with how often it happened: equal calls within one call stand once."""
+        """Iterate over the events in order, each with its number of occurrences: equal calls within one call are
+        merged.
+        """
         return _lines(_tree(self.events))
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Event, tuple[str, ...]]]]:
-        """The head of a table, and for each of its lines the event and the texts; columns with nothing in them are left out."""
+        """Return the head of a table, and the event and the texts of each row; empty columns are omitted."""
         head = ("function", "operands", "how", "result", "times", "bytes", "time")
         rows = [
             (
@@ -181,12 +185,12 @@ class Log:
         return tuple(head[i] for i in kept), [(e, tuple(texts[i] for i in kept)) for e, texts in rows]
 
     def remarks(self) -> list[str]:
-        """What kernels said of their choices."""
+        """Return the remarks of kernels on their choices."""
         said = (f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
         return list(dict.fromkeys(said))
 
     def summary(self) -> str:
-        """How many kernels and densifications there were."""
+        """Return a text with the numbers of kernels and densifications."""
         peak = f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else ""
         return f"{len(self.kernels)} kernels, {len(self.densifications)} densifications{peak}"
 
@@ -205,7 +209,7 @@ class Log:
 
 
 def _tree(events: Sequence[Event]) -> list[Branch]:
-    """The events without a call around them, each with its own calls: pairs ``(event, pairs)``."""
+    """Return the outermost events, each with its inner calls: pairs ``(event, pairs)``."""
     roots: list[Branch] = []
     stack = [(-1, roots)]
     for e in events:
@@ -218,7 +222,9 @@ def _tree(events: Sequence[Event]) -> list[Branch]:
 
 
 def _lines(tree: Sequence[Branch], count: int = 1) -> Iterator[tuple[Event, int]]:
-    """The events of a tree in their order, each with how often it happened: equal calls within one call stand together."""
+    """Iterate over the events of a tree in order, each with its number of occurrences: equal calls within one call are
+    merged.
+    """
     for e, own in tree:
         yield e, count
         alike: dict[tuple[Any, ...], list[Branch]] = {}
@@ -246,21 +252,22 @@ def _logging(log: Log) -> Iterator[Log]:
 
 
 def unrecorded() -> AbstractContextManager[None]:
-    """A context in which nothing is logged: for code that only asks which structure would come out."""
+    """Return a context in which nothing is logged: for code that only determines the structure of a result."""
     context: AbstractContextManager[None] = active(None)
     return context
 
 
 @contextlib.contextmanager
 def record() -> Iterator[Log]:
-    """Log every kernel and every densification inside the ``with``.
+    """Log every kernel and every densification inside the ``with`` block; a context manager.
 
-    Eager calls are timed, with the memory of their compiled code; what a `jax.jit` inside traces is logged, too.
+    The log contains the time of each eager call and the memory of its compiled code. It also contains the kernels that
+    a `jax.jit` inside the block traces.
 
     Yields
     ------
     Log
-        It prints as a table; `densifications`, `kernels` and `peak_bytes` are for tests.
+        The log, which prints as a table; tests can read `densifications`, `kernels` and `peak_bytes`.
 
     Examples
     --------
@@ -276,24 +283,24 @@ def record() -> Iterator[Log]:
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
-    """Say, without computing, which kernels would run for these arguments, and which structures come out.
+    """Determine which kernels would run for these arguments, and the structure of the results, without computing.
 
     Parameters
     ----------
     function : callable
         A function of the namespace, or any function of arrays.
     *args, **kwargs
-        Its arguments; of the arrays only structure, shape and dtype are looked at.
+        Arguments of the function. Only the structure, shape and dtype of arrays are used.
 
     Returns
     -------
     Log
-        The events, and in `result` the structure of what would be returned.
+        The events; its attribute `result` contains the structure of the return value.
 
     Raises
     ------
     TypeError
-        If `function` is none; and what it raises itself for these arguments.
+        If `function` is not callable. Exceptions that `function` raises for these arguments propagate.
 
     Examples
     --------
@@ -304,7 +311,9 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
     from ..array.base import Array, is_array
 
     if not callable(function):
-        raise TypeError(f"explain: function must be a function, then come its arguments; got {type(function).__name__}")
+        raise TypeError(
+            f"explain: function must be callable, got {type(function).__name__}; pass its arguments after the function"
+        )
     with _logging(Log()) as log:
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         dynamic = [v if isinstance(v, Array | jax.Array) and _is_traceable(v) else None for v in leaves]
@@ -325,7 +334,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
 
 
 def _is_traceable(x: object) -> bool:
-    """Whether JAX accepts all leaves of a pytree as arrays: numeric arrays, scalars, or `float0` arrays."""
+    """Return whether JAX accepts all leaves of a pytree as arrays: numeric arrays, scalars, or `float0` arrays."""
     scalars = (bool, int, float, complex)
     arrays = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
     return all(
@@ -336,10 +345,10 @@ def _is_traceable(x: object) -> bool:
 
 
 def recorded_call(function: Function[..., Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Run one call of a function of the namespace, and log it."""
+    """Run and log one call of a function of the namespace."""
     from ..array.sharing import complete
 
-    log: Log = active.value  # there is one, or else the call would not be recorded
+    log: Log = active.value  # not None, since the caller has checked it
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         return explicit.automatic(functools.partial(function._trace, static))(*arrays)
     given, arrays = arrays, opened_arguments(arrays)

@@ -1,4 +1,4 @@
-"""The table of kernels behind a function, and how the right one is found."""
+"""Registries of kernels, and the choice of a kernel by the classes of the arguments."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Result = TypeVar("Result", covariant=True)
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Function[..., Array]] = {}
-"""Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for `Array`'s operators, which
-stand below the functions in the order of imports."""
+"""Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for the operators of `Array`,
+which cannot import the functions."""
 
 
 class Kernel(NamedTuple, Generic[Result]):
-    """One implementation of a function.
+    """Implementation of a function for given classes.
 
     Attributes
     ----------
     classes : tuple of type
         The classes that it serves.
     when : callable or None
-        The static condition under which it does.
+        Static condition under which it serves them.
     run : callable
         The code.
     before : tuple of str
-        The names of the kernels for the same classes that it precedes.
+        Names of kernels for the same classes that it precedes.
     file : str
-        The file that registers it.
+        File that registers it.
     """
 
     classes: tuple[type, ...]
@@ -48,7 +48,7 @@ class Kernel(NamedTuple, Generic[Result]):
 
     @property
     def name(self) -> str:
-        """The name of the function that runs, without a leading underscore."""
+        """Name of the function that runs, without leading underscores."""
         code = _function(self.run)
         return getattr(code, "__name__", type(code).__name__).lstrip("_") or "unnamed"
 
@@ -63,23 +63,23 @@ class Kernel(NamedTuple, Generic[Result]):
 
 
 def _function(run: Any) -> Any:
-    """The function inside of wrappers and partial applications."""
+    """Return the function inside wrappers and partial applications."""
     while isinstance(run, functools.partial) or hasattr(run, "__wrapped__"):
         run = run.func if isinstance(run, functools.partial) else run.__wrapped__
     return run
 
 
 class Registry(Generic[Result]):
-    """Kernels by the classes of their arguments.
+    """Kernels of a function by the classes of their arguments.
 
-    The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, in which the base class
-    `EntryArray` does not count, then the smallest distance in the leftmost argument, then one with a predicate before one without. Kernels
-    that are equal in all of this are for the same classes: they stand in the order that `before` declares, and of one file the last comes
-    first.
+    The kernel for given classes has the smallest sum of distances along the method resolution orders, where the base
+    class `EntryArray` does not count. Ties are broken by the smallest distance in the leftmost argument, then by the
+    presence of a predicate. Kernels that are still equal are for the same classes: `before` declares their order, and
+    the last of one file comes first.
     """
 
     registrations = 0
-    """How many kernels have been registered, with all functions: what is remembered of choices is void after the next."""
+    """Number of kernels registered so far, for all functions: a registration invalidates cached choices."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -96,10 +96,10 @@ class Registry(Generic[Result]):
         *classes : type
             The class of each array argument, in order.
         when : callable, optional
-            A static predicate on the same arguments as the kernel; where it is false, the next best kernel serves.
+            A static predicate on the same arguments as the kernel; if it is false, the next best kernel serves.
         before : str or sequence of str, optional
-            The names of kernels for the same classes that this kernel precedes, without leading underscores. It is needed where another
-            file or package has such a kernel, and both conditions can hold.
+            Names of kernels for the same classes that this kernel precedes, without leading underscores. It is needed
+            if another file or package registers such a kernel, and both conditions can hold.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class Registry(Generic[Result]):
     ) -> Callable[[Run], Run]:
         for cls in classes:
             if not isinstance(cls, type):
-                raise TypeError(f"{self.name}.kernel takes array classes, got {cls!r}")
+                raise TypeError(f"{self.name}.kernel: classes must be array classes, got {cls!r}")
         names = (before,) if isinstance(before, str) else tuple(before)
 
         def register(run: Run) -> Run:
@@ -143,24 +143,25 @@ class Registry(Generic[Result]):
         return register
 
     def _check(self, kernel: Kernel[Any]) -> None:
-        """Warn about a kernel of another package whose order is not declared."""
+        """Warn if a kernel of another package serves the same classes without a declared order."""
         if getattr(kernel.run, "__module__", __name__).partition(".")[0] == __name__.partition(".")[0]:
-            return  # a test looks at those of this package, once all are registered
+            return  # a test checks the kernels of this package, once all are registered
         for other in self.kernels:
             if _are_rivals(kernel, other) and not _is_declared(kernel, other):
                 warnings.warn(
-                    f"{self.name}: {kernel} is for the same classes as {other}, {_class_names(kernel)}. "
-                    f'Say before="{other.name}" if it is to come first, or give both a condition (when=) that excludes the other',
+                    f"{self.name}: {kernel} is for the same classes as {other}, {_class_names(kernel)}; "
+                    f'pass before="{other.name}" if it is to come first, or give both '
+                    "a condition (when=) that excludes the other",
                     stacklevel=3,
                 )
 
     def undeclared(self) -> list[tuple[Kernel[Result], Kernel[Result]]]:
-        """Pairs of kernels for the same classes that different files register without an order."""
+        """Return pairs of kernels for the same classes that different files register without an order."""
         pairs = itertools.combinations(self.kernels, 2)
         return [pair for pair in pairs if _are_rivals(*pair) and not _is_declared(*pair)]
 
     def find(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
-        """The kernels that can serve arguments of these classes, best first."""
+        """Return the kernels that can serve arguments of these classes, best first."""
         found = self._found.get(classes)
         if found is None:
             found = self._found[classes] = self._search(classes)
@@ -168,7 +169,7 @@ class Registry(Generic[Result]):
 
     def _search(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
         groups: dict[tuple[Any, ...], list[Kernel[Result]]] = {}
-        for kernel in reversed(self.kernels):  # of one file, the last comes first
+        for kernel in reversed(self.kernels):  # the last kernel of a file comes first
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
                 nearness = tuple(map(_nearness, classes, kernel.classes))
                 distances, places = tuple(zip(*nearness, strict=True)) or ((), ())
@@ -180,12 +181,12 @@ class Registry(Generic[Result]):
         return tuple(found)
 
     def required(self, args: Sequence[Any], static: Mapping[str, Any] = MappingProxyType({})) -> Kernel[Result]:
-        """The kernel that serves these arguments, where there has to be one.
+        """Return the kernel that serves these arguments.
 
         Raises
         ------
         TypeError
-            If there is none.
+            If no kernel does.
         """
         kernel = self.choose(args, static)
         if kernel is None:
@@ -193,7 +194,7 @@ class Registry(Generic[Result]):
         return kernel
 
     def choose(self, args: Sequence[Any], static: Mapping[str, Any]) -> Kernel[Result] | None:
-        """The kernel that serves these arguments, or None."""
+        """Return the kernel that serves these arguments, or None."""
         for kernel in self.find(tuple(map(type, args))):
             if kernel.when is None or kernel.when(*args, **static):
                 return kernel
@@ -201,12 +202,13 @@ class Registry(Generic[Result]):
 
 
 def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]:
-    """Kernels for the same classes, each after those that are declared to precede it, otherwise as they were.
+    """Order kernels for the same classes so that each follows the kernels declared to precede it; otherwise keep their
+    order.
 
     Raises
     ------
     ValueError
-        If kernels precede each other in a circle.
+        If the declarations form a cycle.
     """
     left, ordered = list(kernels), []
     while left:
@@ -220,9 +222,9 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
 
 @functools.cache
 def _nearness(cls: type, base: type) -> tuple[int, int]:
-    """The distance of a class from a base class, and the place of the base class in the method resolution order.
+    """Return the distance of a class from a base class, and the index of the base class in the method resolution order.
 
-    The distance counts the structures between them. The base classes of families do not count.
+    The distance counts the structures between them, without the base classes of families.
     """
     place = cls.__mro__.index(base)
     families = [c for c in cls.__mro__[:place] if c.__dict__.get("is_family", False)]
@@ -230,7 +232,7 @@ def _nearness(cls: type, base: type) -> tuple[int, int]:
 
 
 def _are_rivals(a: Kernel[Any], b: Kernel[Any]) -> bool:
-    """Whether two kernels of different files are equally near to the same arguments."""
+    """Return whether two kernels of different files are equally close to the same arguments."""
     return a.classes == b.classes and (a.when is None) == (b.when is None) and a.file != b.file
 
 

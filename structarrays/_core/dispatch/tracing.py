@@ -1,4 +1,4 @@
-"""Whether this code runs while JAX traces it for compilation, and whether that is in a function of the namespace."""
+"""Queries: whether JAX traces this code for compilation, and whether a function of the namespace runs it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _probe = jax.jit(lambda: jax.numpy.zeros(()))
 
 
 def compiling() -> bool:
-    """Whether we are inside `jit` (or `scan` and its like), where every value made is a tracer.
+    """Return whether JAX traces this code for `jit` (or `scan` and similar), so that every new value is a tracer.
 
-    It is not so in `grad` or `vmap` of an eager function, where only what depends on their arguments is a tracer. JAX has
-    no public question for this, so we look at what a compiled function without arguments returns: about 5 µs
-    unless no transformation runs.
+    It is false in `grad` or `vmap` of an eager function, where only values that depend on the arguments are tracers.
+    JAX has no public query for this, so this function checks the result of a compiled function without arguments. It
+    takes about 5 µs if a transformation runs.
     """
     return not is_eager() and isinstance(_probe(), jax.core.Tracer)
 
@@ -29,13 +29,13 @@ def compiling() -> bool:
 BUSY: list[None] = []
 """Not empty if an operator must not call its compiled function directly.
 
-A log that records adds an element while it records, and so does each function that a thread traces. The first write beside another
-thread adds an element for good. Operators read this one list in place of three states, since that takes less time.
+A log adds an element while it records, and each function adds one while a thread traces it. The first write while
+several threads run adds an element permanently. Operators read this one list instead of three states, which is faster.
 """
 
 
 class _CompiledCall(threading.local):
-    """Whether this thread runs the code of a function of the namespace, which JAX traces."""
+    """Flag: this thread runs the code of a function of the namespace, which JAX traces."""
 
     active = False
 
@@ -44,15 +44,19 @@ COMPILED_CALL = _CompiledCall()
 
 
 def within_function() -> bool:
-    """Whether a function of the namespace, which JAX traces, runs this code: then it is traced with that function, without a compiled call
-    of its own.
+    """Return whether a function of the namespace, traced by JAX, runs this code.
+
+    Then an inner call is traced with that function, without its own compiled call.
     """
     return COMPILED_CALL.active and not is_eager()
 
 
 @contextlib.contextmanager
 def compiled_call() -> Iterator[None]:
-    """The context in which a function of the namespace is traced. It marks the errors of the function, see `is_of_function`."""
+    """Return the context in which a function of the namespace is traced.
+
+    It marks the errors of the function, see `is_of_function`.
+    """
     before = COMPILED_CALL.active
     COMPILED_CALL.active = True
     BUSY.append(None)
@@ -67,5 +71,8 @@ def compiled_call() -> Iterator[None]:
 
 
 def is_of_function(error: Exception) -> bool:
-    """Whether the code of a function raised this error. Otherwise JAX raised it, since it does not take an argument as it is."""
+    """Return whether the code of a function raised this error.
+
+    Otherwise JAX raised it, since it does not accept an argument.
+    """
     return getattr(error, "of_function", False)

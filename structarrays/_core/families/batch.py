@@ -1,10 +1,10 @@
-"""Rules for functions that move, repeat or join elements: what concerns batch dimensions acts on the parameters.
+"""Rules for functions that move, repeat or join elements: operations on batch dimensions act on the parameters.
 
-Every parameter carries the whole batch shape in front, so these rules serve all structures, and none is named here. What
-concerns core dimensions keeps an array that is constant over its core (`Fill`), and a transposition of a matrix is the
-structure's own. Everything else is left to the dispatcher, which densifies.
+Every parameter has the whole batch shape in front, so these rules serve all structures and name none. An operation on
+core dimensions keeps an array that is constant over its core (`Fill`); each structure transposes its matrices itself.
+All other operations densify.
 
-The rules get axes that are checked and not negative.
+The rules get nonnegative axes that have been checked.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from ..typing import Axes, Result, Rule, Shape, Static
 
 concat_pair: Registry[Array] = Registry("concat_pair")
-"""``concat_pair.kernel(A, B)``: ``(x, y, *, axis)`` to both joined along an axis, which is counted from behind: for structures
-that keep theirs along a core axis, or whose entries stand at places of their own."""
+"""``concat_pair.kernel(A, B)`` registers ``(x, y, *, axis)``, which joins both along an axis, counted from the end. It
+is for structures that are kept along a core axis, or whose entries have their own positions."""
 
 # ---- axes as arguments ------------------------------------------------------------------------------------------------
 
 
 def check_axis(function: str, axis: SupportsIndex, ndim: int, argument: str = "axis") -> int:
-    """An axis as a number that is not negative.
+    """Normalize an axis to a nonnegative integer.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If it is out of range; it is a ValueError and an IndexError.
+        If the axis is out of range; the error is a ValueError and an IndexError.
     TypeError
-        If it is no integer.
+        If the axis is not an integer.
     """
     try:
         index = operator.index(axis)
@@ -58,12 +58,12 @@ def check_axis(function: str, axis: SupportsIndex, ndim: int, argument: str = "a
 
 
 def check_axes(function: str, axes: Axes | list[int], ndim: int, argument: str = "axis") -> tuple[int, ...]:
-    """An axis or several as a tuple of numbers that are not negative; None is all of them.
+    """Normalize one or several axes to a tuple of nonnegative integers; None selects all axes.
 
     Raises
     ------
     ValueError
-        If an axis is named twice, or (as `check_axis`) is out of range.
+        If an axis is repeated or (as in `check_axis`) out of range.
     """
     if axes is None:
         return tuple(range(ndim))
@@ -76,14 +76,14 @@ def check_axes(function: str, axes: Axes | list[int], ndim: int, argument: str =
 
 
 def check_shape(function: str, shape: Any, argument: str = "shape", *, lowest: int = 0) -> Shape:
-    """A shape as a tuple of integers, each at least `lowest`."""
+    """Normalize a shape to a tuple of integers, each at least `lowest`."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
         sizes: Shape = tuple(map(operator.index, shape))
     except TypeError:
         raise TypeError(f"{function}: {argument} must be a tuple of integers, got {shape!r}") from None
     if any(n < lowest for n in sizes):
-        raise ValueError(f"{function}: {argument} must not hold numbers below {lowest}, got {sizes}")
+        raise ValueError(f"{function}: {argument} must contain integers of at least {lowest}, got {sizes}")
     return sizes
 
 
@@ -91,25 +91,25 @@ def check_shape(function: str, shape: Any, argument: str = "shape", *, lowest: i
 
 
 def is_constant(x: Array) -> bool:
-    """Whether an array has one value for all of its core, which is then its only parameter."""
+    """Return whether an array has one value for its whole core; this value is its only parameter."""
     return x.core_ndim > 0 and x.constant_over(x.core_ndim) is not None
 
 
 def filled(x: Array, value: Any, core: Sequence[int]) -> Array:
-    """An array like the constant `x`, with another value and core; dense where no core dimension is left."""
+    """Return an array like the constant `x`, with another value and core; dense if no core dimension remains."""
     return type(x).make((value,), tuple(core)) if core else Dense.make((value,))
 
 
 def parts(x: Array) -> tuple[Shape, Shape]:
-    """Batch shape and core shape."""
+    """Return batch shape and core shape."""
     batch = x.batch_shape
     return batch, x.shape[len(batch) :]
 
 
 def map_elements(x: Array, formula: Callable[[Any], Any]) -> Result:
-    """An array with `formula` (on plain arrays, element by element) applied to all of its elements, stored or not.
+    """Apply `formula` (an elementwise function of plain arrays) to all elements, stored or not.
 
-    The structural zero becomes a background. NotImplemented for structures that store no entries.
+    Structural zeros become a background. The result is NotImplemented for structures that store no entries.
     """
     if x.stores_entries:
         background = jnp.zeros((), x.dtype) if x.background is None else x.background
@@ -122,9 +122,9 @@ def map_elements(x: Array, formula: Callable[[Any], Any]) -> Result:
 
 
 def along_batch(act: Callable[..., Any]) -> Rule:
-    """The rule of a function that acts along axes and gives zeros for zeros, by ``act(data, axis, **static)``.
+    """Return the rule of a function ``act(data, axis, **static)`` that acts along axes and maps zeros to zeros.
 
-    `axis` may be a number, a tuple or None; a core axis is left to the dense form.
+    `axis` may be an integer, a tuple or None; along a core axis the array densifies.
     """
 
     def along_batch_axes(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
@@ -133,7 +133,7 @@ def along_batch(act: Callable[..., Any]) -> Rule:
         axes = (axes,) if isinstance(axes, int) else axes
         if axes is None or any(axis >= len(batch) for axis in axes) or not x.static_pattern:
             return NotImplemented
-        # Ones that no parameter holds (a unit diagonal) would be left as they are.
+        # `act` would not reach ones that are not parameters (a unit diagonal).
         x = x if x.linear else x.freed()
         return x.map_parameters(lambda leaf: act(leaf, **static))
 
@@ -141,7 +141,7 @@ def along_batch(act: Callable[..., Any]) -> Rule:
 
 
 def broadcast_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`broadcast_to`."""
+    """Rule of `broadcast_to`."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
     kept = len(shape) - len(core)
@@ -154,7 +154,7 @@ def broadcast_rule(function: Function[..., Any], args: Sequence[Array], static: 
 
 
 def expand_dims_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`expand_dims`: an axis before or right behind the batch is one of the batch."""
+    """Rule of `expand_dims`: a new axis before the core belongs to the batch."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
     old = [axis for axis in range(x.ndim + len(axes)) if axis not in axes]
@@ -170,7 +170,7 @@ def expand_dims_rule(function: Function[..., Any], args: Sequence[Array], static
 
 
 def squeeze_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`squeeze`: of a matrix that is one column, a vector is left, which is dense."""
+    """Rule of `squeeze`: a matrix with one column becomes a vector, which is dense."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
     from_batch = tuple(axis for axis in axes if axis < len(batch))
@@ -186,7 +186,7 @@ def squeeze_rule(function: Function[..., Any], args: Sequence[Array], static: St
 
 
 def reshape_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`reshape`: of the batch alone; a constant array also of its core."""
+    """Rule of `reshape`: it reshapes the batch; of a constant array also the core."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
     kept = len(shape) - len(core)
@@ -201,7 +201,7 @@ def reshape_rule(function: Function[..., Any], args: Sequence[Array], static: St
 
 
 def permute_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`permute_dims`: of the batch, and within the core; never both mixed."""
+    """Rule of `permute_dims`: it permutes within the batch and within the core, but does not mix them."""
     (x,), axes = args, static["axes"]
     batch, core = parts(x)
     ahead, behind = axes[: len(batch)], tuple(axis - len(batch) for axis in axes[len(batch) :])
@@ -218,7 +218,7 @@ def permute_rule(function: Function[..., Any], args: Sequence[Array], static: St
 
 
 def flip_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`flip`: a constant core looks the same from behind."""
+    """Rule of `flip`: it does not change a constant core."""
     (x,), axes = args, static["axis"]
     in_batch = tuple(axis for axis in axes if axis < len(x.batch_shape))
     if len(in_batch) < len(axes) and not is_constant(x):
@@ -227,7 +227,7 @@ def flip_rule(function: Function[..., Any], args: Sequence[Array], static: Stati
 
 
 def roll_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`roll`: a constant core looks the same rolled."""
+    """Rule of `roll`: it does not change a constant core."""
     (x,), axes = args, static["axis"]
     batch = x.batch_shape
     if axes is None:
@@ -241,7 +241,7 @@ def roll_rule(function: Function[..., Any], args: Sequence[Array], static: Stati
 
 
 def repeat_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`repeat` by one number."""
+    """Rule of `repeat` with one count for all elements."""
     (x,), axis, repeats = args, static["axis"], static["repeats"]
     batch, core = parts(x)
     if axis is not None and axis < len(batch):
@@ -256,7 +256,7 @@ def repeat_rule(function: Function[..., Any], args: Sequence[Array], static: Sta
 
 
 def tile_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`tile`: the repetitions are as many as the result has dimensions."""
+    """Rule of `tile`; there is one repetition for each dimension of the result."""
     (x,), repetitions = args, static["repetitions"]
     batch, core = parts(x)
     kept = len(repetitions) - len(core)
@@ -272,7 +272,7 @@ def tile_rule(function: Function[..., Any], args: Sequence[Array], static: Stati
 
 
 def unstack_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """`unstack`."""
+    """Rule of `unstack`."""
     (x,), axis = args, static["axis"]
     batch, core = parts(x)
     if axis < len(batch):
@@ -288,7 +288,7 @@ def unstack_rule(function: Function[..., Any], args: Sequence[Array], static: St
 
 
 def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
-    """The rule of `stack` and `concat`, which join by ``act(list of data, axis)``: the parameters, or dense forms."""
+    """Return the rule of `stack` and `concat`: ``act(list of data, axis)`` joins the parameters, or the dense forms."""
 
     def join_along_axis(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         axis, joined = static["axis"], None
@@ -315,7 +315,7 @@ def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
 
 
 def _leaves_fit(arrays: Sequence[Array], axis: int, new_axis: bool) -> bool:
-    """Whether factored arrays are alike in all of their parts, so that their parameters can be joined along a batch axis."""
+    """Return whether factored arrays have the same parts, so that their parameters can be joined along a batch axis."""
     if len({jax.tree.structure(x) for x in arrays}) > 1:
         return False
     shapes = [[leaf.shape for leaf in jax.tree.leaves(x)] for x in arrays]
@@ -325,7 +325,7 @@ def _leaves_fit(arrays: Sequence[Array], axis: int, new_axis: bool) -> bool:
 
 
 def _along_existing(arrays: Sequence[Array], axis: int, new_axis: bool) -> tuple[Sequence[Array], int]:
-    """The arrays, with the axis along which they are joined, and its number from behind; none if it is new to a core."""
+    """Return the arrays with the joined axis, and its number from the end; no arrays if `stack` adds a core axis."""
     if not new_axis:
         return arrays, axis - arrays[0].ndim
     if any(axis > len(x.batch_shape) for x in arrays):
@@ -334,8 +334,9 @@ def _along_existing(arrays: Sequence[Array], axis: int, new_axis: bool) -> tuple
 
 
 def _pair_by_pair(arrays: Sequence[Array], axis: int) -> Array | None:
-    """The arrays joined by kernels of `concat_pair`, neighbours first, so that none is copied more than a few times; None if
-    there is not a kernel for each pair.
+    """Join arrays by kernels of `concat_pair`; None if a pair has no kernel.
+
+    Neighbours are joined first, so that no array is copied more than a few times.
     """
     if not arrays:
         return None
@@ -352,22 +353,23 @@ def _pair_by_pair(arrays: Sequence[Array], axis: int) -> Array | None:
 
 
 def _dense_beside(x: Array, others: Sequence[Array], name: str) -> Dense:
-    """The dense form; where another operand of that shape is dense anyway, it does not count as densified."""
+    """Densify; it does not count as densified if another operand of the same shape is dense already."""
     return to_dense(x) if any(type(y) is Dense and y.shape == x.shape for y in others) else densify(x, name)
 
 
 def _in_one_structure(arrays: Sequence[Array], behind: int) -> list[Array] | None:
-    """The arrays in the narrowest structure that holds them all, with backgrounds in all or none of them; None if that
-    is dense, or has more core dimensions than there are behind the axis. Unlike `join_all` it takes any batch shapes of
-    equal length.
+    """Convert arrays to the narrowest common structure, with backgrounds in all or none of them.
+
+    None if this structure is dense, or has more core dimensions than follow the axis. Unlike `join_all`, the function
+    accepts batch shapes that only have the same length.
     """
     if not all(x.static_pattern for x in arrays):
-        return None  # their entries stand at different places, and may not be equally many
+        return None  # their entries have different positions, and perhaps different numbers
     core = min(behind, *(x.core_ndim for x in arrays))
     narrowed = [n for x in arrays if (n := _narrowed(x, core)) is not None]
     if len(narrowed) < len(arrays):
         return None
-    # The structure is found on single elements of the batch, since a join broadcasts batch shapes.
+    # Join single matrices of each batch to find the structure, since a join broadcasts batch shapes.
     widest = functools.reduce(lambda one, other: join(one, other)[0], map(_without_batch, narrowed))
     if type(widest) is Dense or not widest.static_pattern:
         return None
@@ -383,7 +385,7 @@ def _in_one_structure(arrays: Sequence[Array], behind: int) -> list[Array] | Non
 
 
 def _narrowed(x: Array, core: int) -> Array | None:
-    """The array with only so many core dimensions, at least one; None where that is not possible."""
+    """Return the array with only `core` core dimensions (at least one); None if that is impossible."""
     if core < 1 or (x.core_ndim > core and not is_constant(x)):
         return None
     if x.core_ndim == core:

@@ -1,13 +1,13 @@
-"""Elements of a structured array by their coordinates: what indexing, and one structure beside another, lean on.
+"""Elements of a structured array at given coordinates, for indexing and for operations of one structure with another.
 
 A structure registers one kernel here, in its own file::
 
     @elements.kernel(Diagonal)
-    def _elements_mine(x, i, j):
+    def elements_diagonal(x, i, j):
         return jnp.where(i == j, x.diag[..., jnp.minimum(i, j)], 0)
 
-With that, single elements, rows, columns, blocks and index arrays cost what they have elements, and the entries of the
-structure at the pattern of another are found without a dense form.
+With this kernel, the time to read elements, rows, columns, blocks and index arrays is proportional to their number of
+elements. The entries of one structure at the pattern of another are computed without a dense form.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ if TYPE_CHECKING:
     from ..array.base import Array
 
 elements: Registry[jax.Array] = Registry("elements")
-"""``elements.kernel(S)``: ``(x, *coordinates)`` to the elements at these coordinates as a `jax.Array`: one integer array
-for each core dimension, in range and not negative, which broadcast together; the result has the batch shape in front."""
+"""``elements.kernel(S)`` registers ``(x, *coordinates)``, which returns the elements at these coordinates as a
+`jax.Array`, with the batch shape in front. There is one integer array for each core dimension, in range and
+nonnegative; they broadcast together."""
 
 
 def has_elements(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the structure can be asked for elements by their coordinates."""
+    """Return whether the structure has a kernel of `elements`."""
     return elements.choose((x,), {}) is not None
 
 
 def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0) -> jax.Array:
-    """The elements of `x` at coordinates that may differ for each matrix of a batch.
+    """Return the elements of `x` at coordinates that may differ for each matrix of a batch.
 
     Parameters
     ----------
     x : Array
-        Of a structure that has a kernel of `elements`.
+        An array of a structure that has a kernel of `elements`.
     coordinates : tuple of jax.Array
-        One for each core dimension.
-    batch_ndim : int
-        How many of the coordinates' leading dimensions are batch dimensions, aligned with those of `x` from the right.
+        Integer arrays, one for each core dimension.
+    batch_ndim : int, default 0
+        Number of leading batch dimensions of the coordinates, aligned with the batch dimensions of `x` from the right.
     """
     kernel = elements.required((x,)).run
     if batch_ndim == 0:
@@ -61,11 +62,11 @@ def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0)
 
 
 _NUMBERS = 1 << 22
-"""About how many elements of whole rows or columns are computed at a time."""
+"""Approximate number of elements of whole rows or columns that are computed at a time."""
 
 
 def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
-    """Elements of a stack of matrices, computed from whole rows or columns, in blocks if these are many.
+    """Return elements of a stack of matrices, computed from whole rows or columns, in blocks if these are many.
 
     Parameters
     ----------
@@ -87,7 +88,10 @@ def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Arr
     count = -(-shape[axis] // width)
 
     def cut(c: jax.Array) -> jax.Array:
-        """The coordinates of each block. Copies of the last coordinate fill up the last block. Coordinates of length one serve all blocks."""
+        """Return the coordinates of each block.
+
+        Copies of the last coordinate pad the last block. Coordinates of length one serve all blocks.
+        """
         if c.shape[axis] == 1:
             return jnp.broadcast_to(c, (count, *c.shape))
         padding = [(0, count * width - c.shape[axis]) if a == axis else (0, 0) for a in range(c.ndim)]
@@ -104,12 +108,15 @@ def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Arr
 
 
 def element(x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
-    """Elements of a stack of matrices of any structure, by its dense form if it cannot be asked."""
+    """Return elements of a stack of matrices, from its dense form if it has no kernel of `elements`."""
     return elements_at(x, (i, j)) if has_elements(x) else x.dense_data()[..., i, j]
 
 
 def gather(data: jax.Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0) -> jax.Array:
-    """Dense data at coordinates; dimensions of `data` that are missing or 1 broadcast. See `elements_at`."""
+    """Return dense data at coordinates; missing dimensions of `data` and dimensions of size 1 broadcast.
+
+    See `elements_at`.
+    """
     core = len(coordinates)
     data = data.reshape((1,) * (core - data.ndim) + data.shape)
     shape = data.shape[data.ndim - core :]

@@ -1,9 +1,9 @@
-"""`Factored`: the second family of structures, which hold arrays in place of entries (docs/design/semantics.md).
+"""`Factored`: the second family of structures, composed of arrays instead of entries (docs/design/semantics.md).
 
-The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
-matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,
-products, scaling, transposes. It says what its parts make (`shape_of`, `dense_data`), and registers kernels like any other; what
-all of them have in common stands in `factored_functions`.
+The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each a stack of matrices
+with the whole batch shape in front. Such a class is closed under other functions than a class that stores entries:
+sums, products, scaling, transposes. It defines the array from its parts (`shape_of`, `dense_data`), and registers
+kernels like any other class. Kernels that all factored arrays share are in `factored_functions`.
 """
 
 from __future__ import annotations
@@ -31,31 +31,34 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 merge_pair: Registry[Array | None] = Registry("merge_pair")
-"""``merge_pair.kernel(A, B)``: the sum of two stacks of matrices of one shape as one array that is no `Sum`; any order of A and B
-serves. Where there is none, or it returns None, they stay two terms."""
+"""``merge_pair.kernel(A, B)`` registers ``(x, y)``, which returns the sum of two stacks of matrices of one shape as one
+array that is not a `Sum`. A kernel serves both orders of A and B. Without a kernel, or if it returns None, they remain
+two terms."""
 
 hadamard_pair: Registry[Array | None] = Registry("hadamard_pair")
-"""``hadamard_pair.kernel(A, B)``: the elementwise product of two factored arrays of one shape; any order of A and B serves. Where
-there is none, or it returns None, the product is dense."""
+"""``hadamard_pair.kernel(A, B)`` registers ``(x, y)``, which returns the elementwise product of two factored arrays of
+one shape. A kernel serves both orders of A and B. Without a kernel, or if it returns None, the product is dense."""
 
 inner_pair: Registry[jax.Array] = Registry("inner_pair")
-"""``inner_pair.kernel(A, B)``: ``(x, y, *, axes)`` to the sums of ``conj(x) * y`` over core axes (negative numbers) of two stacks of
-matrices of one shape, as a `jax.Array`."""
+"""``inner_pair.kernel(A, B)`` registers ``(x, y, *, axes)``, which returns the sums of ``conj(x) * y`` over core axes
+(negative integers) of two stacks of matrices of one shape, as a `jax.Array`."""
 
 squared_norms: Registry[jax.Array] = Registry("squared_norms")
-"""``squared_norms.kernel(A)``: ``(x, *, axes)`` to the sums of ``abs(x)**2`` over core axes, as a `jax.Array`."""
+"""``squared_norms.kernel(A)`` registers ``(x, *, axes)``, which returns the sums of ``abs(x)**2`` over core axes as
+a `jax.Array`."""
 
 scale: Registry[Array] = Registry("scale")
-"""``scale.kernel(A)``: ``(x, factor)``: the array times a number for each matrix. `factor` takes a stack of matrices, any one of which
-or more the class holds, to that times the number; it may also divide by it, or negate."""
+"""``scale.kernel(A)`` registers ``(x, factor)``, which multiplies each matrix by a scalar. `factor` multiplies a stack
+of matrices by the scalar, divides by it, or negates; the kernel applies it to parts of `x` (one factor of a product,
+all terms of a sum)."""
 
 select_lines: Registry[Array] = Registry("select_lines")
-"""``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
-pair ``(item, operands)``; index arrays are as they were given, of NumPy in an eager call."""
+"""``select_lines.kernel(A)`` registers ``(x, key, axis)``, which selects rows (axis -2) or columns (axis -1) by an item
+of a key of `index`, a pair ``(item, operands)``. Index arrays are unchanged; in an eager call they are NumPy arrays."""
 
 
 class Factored(Array):
-    """The base class of arrays that hold other arrays: `parts`."""
+    """Base class of arrays that are composed of other arrays: `parts`."""
 
     __slots__ = ()
     linear = False
@@ -63,17 +66,17 @@ class Factored(Array):
 
     @property
     def parts(self) -> tuple[Array, ...]:
-        """The arrays that it holds."""
+        """Arrays of which this array is composed."""
         return self._value[0]
 
     @property
-    def full_size(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
-        """Whether the parts are as large as the dense form, so that to make it expands nothing."""
+    def full_size(self) -> bool:  # type: ignore[override]  # a constant in other structures
+        """Whether the parts are as large as the dense form, so that densifying does not increase the storage."""
         return not pays(self)
 
     @property
     def solved_by_parts(self) -> bool:
-        """Whether solvers may fail for a regular matrix: as soon as they may for a part."""
+        """Whether solvers may fail for a regular matrix: true if they may fail for a part."""
         return any(x.solved_by_parts for x in self.parts)
 
     def map_parameters(self, function: Callable[[Any], Any]) -> Array:
@@ -81,18 +84,18 @@ class Factored(Array):
         return cls.make(tuple(part.map_parameters(function) for part in leaves), meta)
 
     def with_parts(self, function: Callable[[Array], Array]) -> Array:
-        """The same structure with every part mapped."""
+        """Map every part and keep the structure."""
         leaves, (cls, meta, _) = self._value
         return cls.make(tuple(map(function, leaves)), meta)
 
     def cast(self, dtype: DTypeLike) -> Array:
-        # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
-        # rounded to an integer is no product any more.
+        # Integers wrap around, so that their products differ from products in a wider dtype; and a product that is
+        # rounded to integers is no longer a product.
         dtype = np.dtype(dtype)
         if self.dtype.kind in "biu" or dtype.kind in "biu":
             return dense_if_small(self, "astype").cast(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
-            # The real part of a product is not that of the real parts.
+            # The real part of a product is not the product of the real parts.
             return cast(late.real.dispatch(self), dtype)
         return self.with_parts(lambda part: cast(part, dtype))
 
@@ -100,11 +103,11 @@ class Factored(Array):
         return [f"shape={self.shape}"], False
 
 
-# ---- what an array costs -------------------------------------------------------------------------------------------
+# ---- storage and cost ----------------------------------------------------------------------------------------------
 
 
 def stored(x: Array) -> int:
-    """How many numbers an array stores for each matrix of a stack."""
+    """Return how many numbers an array stores for each matrix of a stack."""
     if isinstance(x, Factored):
         return sum(map(stored, x.parts))
     batch = math.prod(x.shape[:-2])
@@ -113,7 +116,7 @@ def stored(x: Array) -> int:
 
 
 def pays(*terms: Array) -> bool:
-    """Whether arrays of one shape store less, together, than their dense form: what is held instead of it."""
+    """Return whether arrays of one shape together store less than their dense form."""
     return sum(map(stored, terms)) < math.prod(terms[0].shape[-2:])
 
 
@@ -121,19 +124,19 @@ def pays(*terms: Array) -> bool:
 
 
 def part(value: Any, argument: str) -> Array:
-    """A constructor's argument as a stack of matrices.
+    """Convert a constructor's argument to a stack of matrices.
 
     Raises
     ------
     TypeError
-        If it is no array, or boolean.
+        If it is not an array, or boolean.
     ValueError
         If it has fewer than two dimensions.
     """
     try:
         x: Array = value if isinstance(value, Array) else late.asarray(value)
     except TypeError as error:
-        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+        raise TypeError(f"{argument} must be an array or convertible with asarray: {error}") from error
     if x.ndim < 2:
         raise ValueError(f"{argument} must be a matrix or a stack of matrices, got shape {x.shape}")
     if x.dtype.kind == "b":
@@ -142,14 +145,14 @@ def part(value: Any, argument: str) -> Array:
 
 
 def parts_of(values: Sequence[Any], name: str, word: str) -> list[Array]:
-    """The arguments of the constructor `name`, a `word` each, as stacks of matrices.
+    """Convert the arguments of the constructor `name`, each called a `word`, to stacks of matrices.
 
     Raises
     ------
     TypeError
-        If one is no array, or boolean; if the only one is a list of matrices.
+        If an argument is not an array, or boolean, or if the only argument is a list of matrices.
     ValueError
-        If there are none, or one has fewer than two dimensions.
+        If there are no arguments, or an argument has fewer than two dimensions.
     """
     if not values:
         raise ValueError(f"{name} takes at least one {word}, got none")
@@ -159,7 +162,7 @@ def parts_of(values: Sequence[Any], name: str, word: str) -> list[Array]:
 
 
 def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
-    """The parts in one dtype and with one batch shape.
+    """Convert the parts to a common dtype and a common batch shape.
 
     Raises
     ------
@@ -171,12 +174,12 @@ def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
     try:
         batch = jnp.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(f"the batch shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+        raise ValueError(f"the batch shapes must broadcast, got {' and '.join(map(str, shapes))}") from None
     return tuple(with_batch(as_matrix(cast(lift(x), dtype)), batch) for x in parts)
 
 
 def as_matrix(x: Array) -> Array:
-    """A stack of matrices whose structure describes no more dimensions than two, so that each parameter has the batch shape."""
+    """Convert to a stack of matrices with at most two core dimensions, so that each parameter has the batch shape."""
     if x.core_ndim <= 2 and (x.core_ndim or type(x) is Dense):
         if x.core_ndim == 2 or type(x) is Dense:
             return x
@@ -190,7 +193,7 @@ def as_matrix(x: Array) -> Array:
 
 
 def with_batch(x: Array, batch: Shape) -> Array:
-    """A stack of matrices with another batch shape, to which its own broadcasts."""
+    """Broadcast a stack of matrices to another batch shape."""
     if x.shape[:-2] == tuple(batch):
         return x
     own = x.ndim - 2
@@ -198,29 +201,29 @@ def with_batch(x: Array, batch: Shape) -> Array:
         repeated = x.with_parts(lambda each: with_batch(each, batch))
     else:
         repeated = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
-    return repeated.assuming(x.assumptions)  # what holds for one matrix holds for its copies
+    return repeated.assuming(x.assumptions)  # an assumption about a matrix holds for its copies
 
 
 def common_batch(*arrays: Array) -> list[Array]:
-    """Stacks of matrices with one batch shape."""
+    """Broadcast stacks of matrices to a common batch shape."""
     batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in arrays))
     return [with_batch(as_matrix(x), batch) for x in arrays]
 
 
 def line_key(x: Array, item: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], ...]:
-    """The key of `index` for what an item selects among the rows (axis -2) or columns (axis -1) of each matrix."""
+    """Return the key of `index` for an item that selects rows (axis -2) or columns (axis -1) of each matrix."""
     key: list[tuple[Any, ...]] = [("slice", 0, n, 1) for n in x.shape]
     key[axis] = item
     return tuple(key)
 
 
 def has_dynamic_parts(x: Array) -> bool:
-    """Whether the pattern of an array, or of a part of it, is a parameter, as that of a `Sparse`."""
+    """Return whether the pattern of an array, or of a part, is a parameter, as in a `Sparse`."""
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
 
 
 def in_either_order(registry: Registry[Array | None], x: Array, y: Array) -> Array | None:
-    """What the kernel for two arrays gives, or that for the two in the other order; None where neither gives anything."""
+    """Call the kernel for two arrays, in the given or in the other order; None if neither kernel returns a result."""
     for pair in ((x, y), (y, x)):
         kernel = registry.choose(pair, {})
         if kernel is not None:
@@ -231,10 +234,12 @@ def in_either_order(registry: Registry[Array | None], x: Array, y: Array) -> Arr
 
 
 def hadamard(x: Array, y: Array) -> Array | None:
-    """The elementwise product of two factored arrays of one shape, by `hadamard_pair`; None where it keeps no structure."""
+    """Return the elementwise product of two factored arrays of one shape, by `hadamard_pair`; None if it keeps no
+    structure.
+    """
     return in_either_order(hadamard_pair, *(common_batch(x) * 2 if x is y else common_batch(x, y)))
 
 
 def chain(function: Callable[[T, T], T], arrays: Sequence[T]) -> T:
-    """The function of the first two, of that and the third, and so on."""
+    """Reduce arrays with a function of two arrays, from left to right."""
     return functools.reduce(function, arrays)

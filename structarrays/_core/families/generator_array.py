@@ -1,7 +1,8 @@
 """`GeneratorArray`: the third family of structures, whose parameters are neither entries nor arrays (docs/design/semantics.md).
 
-A structure of this family says how it is multiplied by columns and what its transpose is. From this follow products with every structure,
-elements, rows and columns, sums, scaling, reductions and batch operations: sums with other structures are a `Sum`, products a `Product`.
+A structure of this family defines its product with columns and its transpose. From these follow products with every
+structure, elements, rows and columns, sums, scaling, reductions and batch operations. Its sum with another structure is
+a `Sum`, and its product a `Product`.
 """
 
 from __future__ import annotations
@@ -27,39 +28,39 @@ if TYPE_CHECKING:
 
 
 class GeneratorArray(Factored):
-    """The base class of structures that are given by generators: parameters from which the matrix is computed.
+    """Base class of structures that are defined by generators: parameters from which the matrix is computed.
 
     A subclass defines `shape_of`, `times` and `transposed`. Its parameters are arrays of JAX with the whole batch shape in
-    front, or arrays of this library. Unless the
-    class defines `dense_data`, the dense form is the product with an identity. The sum of two arrays of the class is an array of the class if
-    a kernel of `merge_pair` makes it, and a number in front is taken up by the generators if a kernel of `scale` says how.
+    front, or arrays of this library. By default, the dense form is the product with an identity (override `dense_data`
+    for a faster method). The sum of two arrays of the class is an array of the class if a kernel of `merge_pair`
+    computes it. The generators absorb a scalar factor if a kernel of `scale` defines how.
 
     Notes
     -----
-    The conjugate is the structure of the conjugate generators. A class of complex matrices for which that is wrong registers a kernel of
-    `conj`, and one whose generators may not be cast as the matrix is overrides `cast`.
+    The conjugate is the structure of the conjugate generators. A class of complex matrices for which this is wrong
+    registers a kernel of `conj`. A class whose generators must not be cast like the matrix overrides `cast`.
     """
 
     __slots__ = ()
     is_family = True
 
     def times(self, columns: jax.Array) -> jax.Array:
-        """The product with columns.
+        """Multiply by columns.
 
         Parameters
         ----------
         columns : jax.Array, (..., n, k)
-            Of the dtype of the array. Its batch shape broadcasts against that of the array.
+            Columns of the dtype of the array. Their batch shape broadcasts with the batch shape of the array.
 
         Returns
         -------
         jax.Array, (..., m, k)
-            With the batch shape of both.
+            The product, with the broadcast batch shape.
         """
         raise NotImplementedError
 
     def transposed(self) -> Array:
-        """The transpose of each matrix, an array of any structure."""
+        """Return the transpose of each matrix, an array of any structure."""
         raise NotImplementedError
 
     def dense_data(self) -> jax.Array:
@@ -67,12 +68,14 @@ class GeneratorArray(Factored):
 
     @property
     def parts(self) -> tuple[Array, ...]:
-        """The generators as stacks of matrices: those that are no arrays of this library as matrices of one column."""
+        """Generators as stacks of matrices; a generator that is not an array of this library becomes a matrix with one
+        column.
+        """
         batch = self.shape[:-2]
         return tuple([_as_column(leaf, batch) for leaf in self._value[0] if leaf is not None])
 
     def with_parts(self, function: Callable[[Array], Array]) -> Array:
-        """The same structure with a function of stacks of matrices mapped over its generators."""
+        """Map a function of stacks of matrices over the generators and keep the structure."""
         leaves, (cls, meta, _) = self._value
         batch, mapped = self.shape[:-2], []
         for leaf in leaves:
@@ -92,7 +95,7 @@ class GeneratorArray(Factored):
         new, old = np.dtype(dtype).kind, self.dtype.kind
         if new == "c" == old or (new in "fc" and old == "f"):
             return self.with_parts(lambda part: cast(part, dtype) if part.dtype.kind in "fc" else part)
-        return super().cast(dtype)  # what is rounded, or has no imaginary part any more, is no such matrix
+        return super().cast(dtype)  # after rounding, or without imaginary part, the matrix has another structure
 
 
 def _as_column(leaf: Any, batch: Shape) -> Array:

@@ -1,7 +1,8 @@
-"""Two structures in one: the join holds both, the meet is what both hold (docs/design/semantics.md).
+"""Common structures of two arrays: the join contains both patterns, the meet their intersection
+(docs/design/semantics.md).
 
 A structure registers its rules here, in its own file. The rules see only structures with the same core shape; their
-batch shapes may differ, as long as they broadcast.
+batch shapes may differ if they broadcast.
 """
 
 from __future__ import annotations
@@ -19,39 +20,41 @@ if TYPE_CHECKING:
     from ..typing import Meta
 
 join_pair: Registry[tuple[Array, Array]] = Registry("join_pair")
-"""``join_pair.kernel(A, B)``: both arrays in the narrowest structure that holds both; any order of A and B serves."""
+"""``join_pair.kernel(A, B)`` registers ``(x, y)``, which returns both arrays in the narrowest structure that contains
+both. A kernel serves both orders of A and B."""
 
 meet_pair: Registry[Array] = Registry("meet_pair")
-"""``meet_pair.kernel(A, B)``: the first array, which is zero outside of its pattern, restricted to the narrowest structure that
-can hold its elementwise product with the second: to what both store, if the second `is_zero_outside`, too."""
+"""``meet_pair.kernel(A, B)`` registers ``(x, y)``, which restricts `x`, zero outside of its pattern, to the narrowest
+structure that contains its elementwise product with `y`. If `y` also `is_zero_outside`, these are the entries that both
+store."""
 
 restrict_to: Registry[Array] = Registry("restrict_to")
-"""``restrict_to.kernel(A, B)``: the entries of an A at the pattern of a B, as an array of B's structure. Where there is none,
-`entries.elements` of the A serve."""
+"""``restrict_to.kernel(A, B)`` registers ``(x, like)``, which returns the entries of `x` at the pattern of `like`, as
+an array of B's structure. Without a kernel, `entries.elements` of `x` are used."""
 
 
 def structure(x: Array) -> tuple[type[Array], Meta]:
-    """The static part of an array: its class and meta, without shapes of batches and without assumptions."""
+    """Return the class and meta of an array: its static part without batch shape and assumptions."""
     return x._value[1][:2]
 
 
 def same_pattern(x: Array, y: Array) -> bool:
-    """Whether the entries of two arrays are known to stand at the same places, one for one."""
+    """Return whether the entries of two arrays are known to have the same positions, in the same order."""
     return x is y or (x.static_pattern and structure(x) == structure(y))
 
 
 def is_zero_outside(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether there are elements that an array does not store, and they are structural zeros."""
+    """Return whether there are elements that an array does not store, and they are structural zeros."""
     return x.stores_entries and x.background is None and not x.covers
 
 
 holds: Registry[bool] = Registry("holds")
-"""``holds.kernel(A, B)``: whether the array, which is zero outside of its pattern, stores all places of the pattern of the
-second: static. Where there is none, it is taken not to."""
+"""``holds.kernel(A, B)`` registers ``(x, y)``, which returns whether `x`, zero outside of its pattern, stores all
+positions of the pattern of `y`; static. Without a kernel the answer is no."""
 
 
 def stores_pattern(x: Array, pattern: Array) -> bool:
-    """Whether `x` is known to store an entry wherever `pattern` does."""
+    """Return whether `x` is known to store an entry wherever `pattern` does."""
     if same_pattern(x, pattern) or not is_zero_outside(x):
         return True
     kernel = holds.choose((x, pattern), {})
@@ -59,7 +62,7 @@ def stores_pattern(x: Array, pattern: Array) -> bool:
 
 
 def join(x: Array, y: Array) -> tuple[Array, Array]:
-    """Both arrays in the narrowest structure that holds both (inside a compiled call)."""
+    """Convert two arrays to the narrowest structure that contains both (inside a compiled call)."""
     if same_pattern(x, y):
         return x, y
     kernel = join_pair.choose((x, y), {})
@@ -72,13 +75,13 @@ def join(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def can_join(x: Array, y: Array) -> bool:
-    """Whether a rule joins two arrays; otherwise the join is the dense form of both."""
+    """Return whether a rule joins two arrays; otherwise their join is dense."""
     pairs = (x, y), (y, x)
     return same_pattern(x, y) or any(join_pair.choose(pair, {}) is not None for pair in pairs)
 
 
 def join_all(arrays: Sequence[Array]) -> list[Array]:
-    """All arrays in one structure that holds them all, without regard to their backgrounds."""
+    """Convert arrays to one structure that contains them all; backgrounds are unchanged."""
     if len(arrays) == 2:
         return list(join(*arrays))
     widest = arrays[0]
@@ -90,7 +93,9 @@ def join_all(arrays: Sequence[Array]) -> list[Array]:
 
 
 def meet(x: Array, y: Array) -> Array:
-    """`x`, which is zero outside of its pattern, in a structure that holds its product with `y` (in a compiled call)."""
+    """Restrict `x`, zero outside of its pattern, to a structure that contains its product with `y` (in a compiled
+    call).
+    """
     if same_pattern(x, y):
         return x
     kernel = meet_pair.choose((x, y), {})
@@ -103,7 +108,7 @@ def meet(x: Array, y: Array) -> Array:
 
 
 def restrict(x: Array, like: Array) -> Array:
-    """The entries of `x` at the pattern of `like`, as an array of its structure (inside a compiled call)."""
+    """Return the entries of `x` at the pattern of `like`, as an array of its structure (inside a compiled call)."""
     if same_pattern(x, like):
         return x
     kernel = restrict_to.choose((x, like), {})
@@ -116,20 +121,26 @@ def restrict(x: Array, like: Array) -> Array:
 
 
 def same_structure(x: Array, y: Array) -> bool:
-    """Whether two arrays have the same structure, so that `jax.lax.scan` and `cond` take one for the other.
+    """Return whether two arrays have the same structure, so that `jax.lax.scan` and `cond` accept one instead of the
+    other.
 
-    It compares class and static part, whether there is a background, and the assumptions; dtypes and shapes are
-    left to JAX.
+    It compares class and static part, the presence of a background, and the assumptions. JAX compares dtypes and shapes
+    itself.
 
     Parameters
     ----------
     x, y : array
-        The arrays to compare.
+        Arrays of this library.
 
     Returns
     -------
     bool
-        Whether the structures are the same.
+        Whether the structures are equal.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not an array of this library.
 
     Examples
     --------
@@ -142,5 +153,5 @@ def same_structure(x: Array, y: Array) -> bool:
     for argument, value in (("x", x), ("y", y)):
         if not isinstance(value, Array):
             raise TypeError(f"same_structure: {argument} must be an array of structarrays, got {type(value).__name__}")
-    structures: list[Any] = [jax.tree.structure(x), jax.tree.structure(y)]  # JAX's types leave their equality out
+    structures: list[Any] = [jax.tree.structure(x), jax.tree.structure(y)]  # JAX's annotations lack their equality
     return bool(structures[0] == structures[1])

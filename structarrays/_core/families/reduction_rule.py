@@ -1,19 +1,21 @@
-"""The family of reductions: over batch axes leaf by leaf, over core axes stored entries plus background times count.
+"""The family of reductions: over batch axes leaf by leaf; over core axes stored entries plus background times count.
 
-A structure joins the family by registering two kernels, in its own file:
+A structure joins the family by registering kernels in its own file:
 
 ``reduce_core.kernel(S)``
-    ``(x, *, monoid, axes, keepdims)``: `x` reduced by a `Monoid` over the core axes `axes` (negative numbers, at least
-    one), in time and memory proportional to what is stored. The result is `Dense`, or a structure that holds it.
+    ``(x, *, monoid, axes, keepdims)`` reduces `x` by a `Monoid` over the core axes `axes` (negative integers, at least
+    one), in time and memory proportional to the storage. The result is `Dense`, or a structure that contains it.
 ``squared_deviations.kernel(S)``
-    ``(x, *, mean, monoid, axes, keepdims)``: the sum of ``abs(x - mean)**2`` over the core axes; `mean` is what
-    ``reduce_core`` gave with ``keepdims=True`` (divided by a number), with batch axes kept as 1 or whole; `monoid` is
-    the sum.
+    ``(x, *, mean, monoid, axes, keepdims)`` returns the sum of ``abs(x - mean)**2`` over the core axes. `mean` is the
+    result of ``reduce_core`` with ``keepdims=True``, divided by a number, with batch axes of full size or of size 1.
+    `monoid` is the sum.
 ``reduce_batch.kernel(S)``
-    ``(x, *, monoid, axes, keepdims)``: `x` reduced over the batch axes `axes` (not negative), for structures whose pattern is
-    not static: entries at different places do not come together there, so that leaf by leaf will not do.
+    ``(x, *, monoid, axes, keepdims)`` reduces `x` over the batch axes `axes` (nonnegative), for structures whose
+    pattern is not static: their entries have different positions in each matrix, so that a reduction leaf by leaf would
+    be wrong.
 
-The functions themselves are rules for `Function.rule`: they split the axes, and compose both kinds.
+The functions of this module return rules for `Function.rule`: they split the axes, and compose both kinds of
+reductions.
 """
 
 from __future__ import annotations
@@ -40,21 +42,21 @@ reduce_batch: Registry[Array] = Registry("reduce_batch")
 
 
 class Monoid(NamedTuple):
-    """What is reduced by: an associative and commutative operation on arrays of one dtype.
+    """An associative and commutative operation on arrays of one dtype, by which a function reduces.
 
     Attributes
     ----------
     reduce : callable
-        ``reduce(data, *, axis, keepdims)``: over axes of a `jax.Array`; `axis` is a tuple.
+        ``reduce(data, *, axis, keepdims)`` reduces a `jax.Array` over a tuple of axes.
     combine : callable
-        Of two arrays that broadcast.
+        ``combine(a, b)`` combines two arrays that broadcast.
     repeat : callable
-        ``repeat(value, count)``: the reduction of `count` equal values; `count` is a Python integer, at least 1, or an
-        array of integers that broadcasts against `value`, at least 0 (what it gives for 0 does not matter).
+        ``repeat(value, count)`` returns the reduction of `count` equal values. `count` is a Python integer, at least 1,
+        or an array of nonnegative integers that broadcasts with `value` (the result for 0 is not used).
     identity : callable
-        ``identity(dtype)``: the NumPy scalar that changes nothing; the reduction of no values.
+        ``identity(dtype)`` returns the neutral element as a NumPy scalar: the reduction of no values.
     scatter : str
-        The method of ``jax.Array.at`` that combines elements, if it has a derivative; else empty.
+        Method of ``jax.Array.at`` that combines elements, if it has a derivative; otherwise empty.
     """
 
     reduce: Callable[..., jax.Array]
@@ -64,11 +66,11 @@ class Monoid(NamedTuple):
     scatter: str = ""
 
     def zero_is_identity(self, dtype: np.dtype) -> bool:
-        """Whether zeros change nothing."""
+        """Return whether zero is the neutral element."""
         return not self.identity(dtype)
 
     def repeated(self, value: jax.Array, count: int) -> jax.Array:
-        """The reduction of `count` equal values, also of none."""
+        """Return the reduction of `count` equal values, where `count` may be 0."""
         return jnp.full_like(value, self.identity(value.dtype)) if count == 0 else self.repeat(value, count)
 
 
@@ -76,8 +78,8 @@ class Monoid(NamedTuple):
 
 
 def reduction(monoid: Monoid) -> Rule:
-    """The rule of a function that is a reduction by a monoid; its static arguments are `axis` (a tuple of non-negative
-    integers) and `keepdims`.
+    """Return the rule of a reduction by a monoid, with static arguments `axis` (a tuple of nonnegative integers) and
+    `keepdims`.
     """
 
     def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
@@ -88,7 +90,7 @@ def reduction(monoid: Monoid) -> Rule:
 
 
 def averaging(total: Monoid) -> Rule:
-    """The rule of `mean`, from the monoid of `sum`."""
+    """Return the rule of `mean`, from the monoid of `sum`."""
 
     def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
@@ -98,16 +100,16 @@ def averaging(total: Monoid) -> Rule:
 
 
 def spreading(total: Monoid, leaf: LeafFunction, finish: Callable[[jax.Array], jax.Array]) -> Rule:
-    """The rule of `var` and `std`.
+    """Return the rule of `var` and `std`.
 
     Parameters
     ----------
     total : Monoid
-        That of `sum`.
+        Monoid of `sum`.
     leaf : callable
-        The function on plain arrays, with `axis`, `correction` and `keepdims`.
+        The function on plain arrays, with arguments `axis`, `correction` and `keepdims`.
     finish : callable
-        What makes the result of the variance.
+        Function that maps the variance to the result.
     """
 
     def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
@@ -118,14 +120,14 @@ def spreading(total: Monoid, leaf: LeafFunction, finish: Callable[[jax.Array], j
 
 
 def along_batch(leaf: LeafFunction, keeps_zero: Callable[..., bool]) -> Rule:
-    """The rule of a function along one axis, such as `cumulative_sum`: leaf by leaf along batch axes, and no further.
+    """Return the rule of a function along one axis, such as `cumulative_sum`: leaf by leaf along batch axes only.
 
     Parameters
     ----------
     leaf : callable
-        The function on plain arrays; its static arguments include `axis`, not negative.
+        The function on plain arrays; its static arguments include a nonnegative `axis`.
     keeps_zero : callable
-        Of the static arguments: whether zeros are mapped to zeros.
+        Function of the static arguments: whether zeros are mapped to zeros.
     """
 
     def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
@@ -144,22 +146,22 @@ def _named(rule: Rule, name: str) -> Rule:
 
 
 def _split(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The batch axes, not negative, and the core axes, negative."""
+    """Split axes into nonnegative batch axes and negative core axes."""
     batch = x.ndim - x.core_ndim
     return tuple(a for a in axis if a < batch), tuple(a - x.ndim for a in axis if a >= batch)
 
 
 def _serves(x: Array, axis: tuple[int, ...]) -> bool:
-    """Whether the structure is of the family: for batch axes it is enough that its parameters are entries."""
+    """Return whether the rule applies: for batch axes alone, it is enough that the parameters are entries."""
     member = reduce_core.choose((x,), {}) is not None
     batch, core = _split(x, axis)
     if batch and not x.static_pattern:
-        return member and bool(core)  # entries at different places do not come together before the core is reduced
+        return member and bool(core)  # entries have different positions in each matrix until the core is reduced
     return member or (x.stores_entries and not core)
 
 
 def _folds(x: Array, axis: tuple[int, ...]) -> bool:
-    """The same for a reduction by a monoid alone."""
+    """Return whether the rule of a reduction by a monoid alone applies."""
     batch, core = _split(x, axis)
     if batch and not core and not x.static_pattern:
         return reduce_batch.choose((x,), {}) is not None
@@ -167,14 +169,14 @@ def _folds(x: Array, axis: tuple[int, ...]) -> bool:
 
 
 def map_entries(x: Array, f: LeafFunction) -> Array:
-    """The array with `f` applied to its entries and its background, if there is one; `f` may change batch dimensions."""
+    """Apply `f` to the entries of an array and to its background, if any; `f` may change batch dimensions."""
     if not x.stores_entries:
         return x.map_parameters(f)
     return x.rebuild(tuple(f(e) for e in x.entries), None if x.background is None else f(x.background))
 
 
 def _over_batch(x: Array, f: LeafFunction, keeps_zero: bool) -> Array:
-    """The same, with the structural zero as a leaf before if `f` does not map zeros to zeros."""
+    """Apply `f` with `map_entries`; structural zeros become a background first if `f` does not map zeros to zeros."""
     if x.stores_entries and x.background is None and not keeps_zero:
         x = x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
     return map_entries(x, f)
@@ -211,7 +213,7 @@ def _spread(
     correction: float,
     keepdims: bool,
 ) -> Array:
-    # Two passes: the textbook formula with the mean of squares cancels.
+    # Two passes, since the textbook formula (mean of squares minus square of mean) loses digits by cancellation.
     batch, core = _split(x, axis)
     count = reduced_count(x, axis)
     divisor = float(count - correction)
@@ -233,7 +235,7 @@ def _spread(
 
 
 def squared_magnitude(data: jax.Array) -> jax.Array:
-    """``abs(data)**2``, real of a complex array, without a root."""
+    """Return ``abs(data)**2``, a real array, without a square root."""
     if data.dtype.kind == "c":
         return jax.lax.square(data.real) + jax.lax.square(data.imag)
     return jax.lax.square(data)
@@ -243,20 +245,20 @@ def squared_magnitude(data: jax.Array) -> jax.Array:
 
 
 def reduced_count(x: Array, axis: tuple[int, ...]) -> int:
-    """The number of elements that a reduction over these axes takes together."""
+    """Return the number of elements that a reduction over these axes combines."""
     shape = x.shape
     return math.prod([shape[a] for a in axis])
 
 
 def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
-    """An axis as a non-negative integer.
+    """Normalize an axis to a nonnegative integer.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If the axis is out of range.
     TypeError
-        If it is no integer.
+        If the axis is not an integer.
     """
     try:
         index = operator.index(axis)
@@ -269,14 +271,14 @@ def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
 
 
 def reduced_axes(x: Array, axis: Axes | list[int], name: str) -> tuple[int, ...]:
-    """The argument `axis` of a reduction (None, an integer or a tuple) as increasing non-negative integers.
+    """Normalize the argument `axis` of a reduction (None, an integer or a tuple) to increasing nonnegative integers.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     """
     if axis is None:
         return tuple(range(x.ndim))

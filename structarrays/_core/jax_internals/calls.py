@@ -12,7 +12,7 @@ from .jaxprs import closed, fits, high_level, in_avals, out_avals, same
 
 
 class Record:
-    """What the records have in common: `of` reads an equation, and `_holds` says whether its parts fit together."""
+    """Base class of the records: `of` reads an equation, and `_holds` checks whether its parts match."""
 
     @classmethod
     def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
@@ -23,32 +23,33 @@ class Record:
 
     @classmethod
     def of(cls, equation: Any) -> Self:
-        """The record of an equation.
+        """Read an equation.
 
         Raises
         ------
         UnrecognisedEquation
-            If the parameters of the equation are not those that this library knows.
+            If the parameters of the equation are unknown to this library.
         """
         p = parameters(equation)
         try:
             record = cls._read(equation, p)
             holds = record._holds(equation)
-        except Exception as error:  # of any class: nobody knows what reading an unknown form raises
+        except Exception as error:  # reading an unknown form may raise anything
             raise UnrecognisedEquation(
                 equation.primitive.name, f"its parameters have another form ({error})"
             ) from error
         if not holds:
-            raise UnrecognisedEquation(equation.primitive.name, "its parameters do not fit its operands and results")
+            raise UnrecognisedEquation(equation.primitive.name, "its parameters do not match its operands and results")
         return record
 
 
 @dataclass(frozen=True, slots=True)
 class ScanCall(Record):
-    """A loop of `jax.lax.scan`: ``body(*consts, *carry, *row)`` gives the next carry and what is stacked.
+    """A loop of `jax.lax.scan`: ``body(*consts, *carry, *row)`` returns the next carry and a row of the stacked
+    results.
 
-    The operands of the equation are `consts` constants, `carry` values that the loop carries, and arrays whose rows the loop runs
-    over; its results are the last carry and the stacks.
+    The operands of the equation are `consts` constants, `carry` carried values, and arrays over whose rows the loop
+    runs. The results are the last carry and the stacks.
     """
 
     body: ClosedJaxpr
@@ -78,18 +79,22 @@ class ScanCall(Record):
         )
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """A value for each operand, as three lists: of the constants, of what is carried, and of the arrays that are run over."""
+        """Split one value for each operand into three lists: for constants, carried values, and arrays over which the
+        loop runs.
+        """
         first, second = self.consts, self.consts + self.carry
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
     def split_results(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """A value for each result, as two lists: of what is carried, and of what is stacked."""
+        """Split one value for each result into two lists: for carried values and stacks."""
         return list(values[: self.carry]), list(values[self.carry :])
 
 
 @dataclass(frozen=True, slots=True)
 class WhileCall(Record):
-    """A loop of `jax.lax.while_loop`: while ``condition(*condition_consts, *carry)``, ``body(*body_consts, *carry)`` gives the next carry."""
+    """A loop of `jax.lax.while_loop`: while ``condition(*condition_consts, *carry)``, ``body(*body_consts, *carry)``
+    returns the next carry.
+    """
 
     condition: ClosedJaxpr
     body: ClosedJaxpr
@@ -110,18 +115,20 @@ class WhileCall(Record):
         )
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """A value for each operand, as three lists: constants of the condition, those of the body, and what is carried."""
+        """Split one value for each operand into three lists: constants of the condition, constants of the body, and
+        carried values.
+        """
         first, second = self.condition_consts, self.condition_consts + self.body_consts
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
 
 @dataclass(frozen=True, slots=True)
 class CondCall(Record):
-    """A condition of `jax.lax.cond` or `switch`: the first operand says which branch is called on the others."""
+    """A condition of `jax.lax.cond` or `switch`: the first operand selects the branch for the others."""
 
     branches: tuple[ClosedJaxpr, ...]
     platforms: tuple[Any, ...] | None
-    """Of `jax.lax.platform_dependent`: for each branch the names of platforms, or None for all others."""
+    """Names of platforms for each branch, or None for all others; only from `jax.lax.platform_dependent`."""
 
     @classmethod
     def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
@@ -179,7 +186,7 @@ class LinearSolveCall(Record):
         )
 
     def split(self, values: Sequence[Any]) -> list[list[Any]]:
-        """A value for each operand, as five lists: the constants of each program, and the right-hand sides."""
+        """Split one value for each operand into five lists: the constants of each program, and the right-hand sides."""
         lists, values = [], list(values)
         for count in self.consts:
             lists.append(values[:count])

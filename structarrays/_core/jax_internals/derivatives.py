@@ -1,4 +1,4 @@
-"""Records of functions with derivatives of their own."""
+"""Records of functions with custom derivatives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def _zero_tangent(atom: Any) -> Any:
 
 
 def is_zero_tangent(value: Any) -> bool:
-    """Whether a tangent or cotangent, as a rule of JAX returns it, is known to be zero."""
+    """Return whether a tangent or cotangent returned by a JAX rule is known to be zero."""
     if value is None or isinstance(value, (ad.Zero, SymbolicZero)):
         return True
     return getattr(value, "dtype", None) == FLOAT0
@@ -90,10 +90,11 @@ class CustomJvpCall(Record):
         return self.program is not None and fits(self.program, equation) and 0 <= self.consts <= len(equation.invars)
 
     def rule(self, zeros: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool], int]:
-        """The program of the rule for tangents; which tangents of results are zero; and how many operands the program leaves out.
+        """Return the program of the rule, which tangents of results are zero, and the number of operands that the
+        program omits.
 
-        The operands of the program are those of the function, without the first ones that it leaves out, and the tangents that are
-        not `zeros`. Its results are those of the function, and their tangents that are not zero.
+        The operands of the program are the operands of the function, without the omitted first ones, and the tangents
+        that are not `zeros`. Its results are the results of the function, and their nonzero tangents.
         """
         program, zeros_out, left_out = self._rule(zeros)
         operands, results = in_avals(self.program), out_avals(self.program)
@@ -114,11 +115,12 @@ def _alike(avals: Sequence[Any], others: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForwardPass:
-    """What a function of `jax.custom_vjp` runs where it is differentiated.
+    """The forward pass of a function of `jax.custom_vjp`, which runs if the function is differentiated.
 
-    The operands of `program` are those of the function, without the first `left_out`. Its results are residuals, then the results of the
-    function. `residuals` has an entry for each residual that the backward pass takes: None for the next of the program's, a number for
-    that operand of the function (counted with those left out), or a `Known` value.
+    The operands of `program` are the operands of the function, without the first `left_out`. Its results are residuals,
+    followed by the results of the function. `residuals` has an entry for each residual of the backward pass: None for
+    the next residual of the program, an integer for an operand of the function (`left_out` operands included), or a
+    `Known` value.
     """
 
     program: ClosedJaxpr
@@ -128,7 +130,7 @@ class ForwardPass:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A residual that is no array."""
+    """A residual that is not an array."""
 
     value: Any
 
@@ -197,7 +199,9 @@ class CustomVjpCall(Record):
         return self.program is not None and fits(self.program, equation) and 0 <= self.consts <= len(equation.invars)
 
     def forward(self, perturbed: Sequence[bool]) -> ForwardPass:
-        """What runs in the place of the function where it is differentiated by the arguments that are `perturbed`."""
+        """Return the program that replaces the function if it is differentiated with respect to the `perturbed`
+        arguments.
+        """
         found = self._forward(perturbed)
         kept = sum(r is None for r in found.residuals)
         operands, results = in_avals(self.program)[found.left_out :], out_avals(self.program)
@@ -206,7 +210,9 @@ class CustomVjpCall(Record):
         return found
 
     def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The cotangents of the arguments, None for those that are zero, from residuals and those of the results, None for zero."""
+        """Return the cotangents of the arguments from residuals and the cotangents of the results; None represents
+        zero.
+        """
         results, arguments = out_avals(self.program), in_avals(self.program)[self.consts :]
         given = [ad.Zero(a.to_tangent_aval()) if c is None else c for c, a in zip(cotangents, results, strict=True)]
         found = self._backward(residuals, given)

@@ -1,4 +1,4 @@
-"""Records and functions that read the programs of JAX and their equations."""
+"""Records and functions that read JAX programs and their equations."""
 
 from typing import Any
 
@@ -61,11 +61,13 @@ RECORDS: dict[str, Any] = {
     "custom_jvp_call": CustomJvpCall,
     "custom_vjp_call": CustomVjpCall,
 }
-"""The records that read the parameters of an equation."""
+"""The record that reads the parameters of a primitive's equations."""
 
 
 def is_recognised(equation: Any) -> bool:
-    """Whether the parameters of an equation are those that this library knows, by their names and by the records that read them."""
+    """Return whether this library knows the parameters of an equation: their names, and their form if a record reads
+    them.
+    """
     if problem_of(equation) is not None:
         return False
     record = RECORDS.get(equation.primitive.name)

@@ -1,4 +1,4 @@
-"""The parameters that equations have, by their names."""
+"""Names of the parameters of equations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ class UnrecognisedEquation(NotImplementedError):
 
     def __init__(self, primitive: str, problem: str):
         super().__init__(
-            f"structarrays does not know the form that the primitive {primitive!r} has in JAX {jax.__version__}: {problem}; "
+            f"the primitive {primitive!r} of JAX {jax.__version__} has a form unknown to structarrays: {problem}; "
             "use a version of JAX that the page 'Versions' of the documentation lists"
         )
 
 
 _FORMS = {
-    # The names of primitives, and those of their parameters: "?" marks one that not every version of JAX has, "=None" one that must be None.
+    # Names of primitives and of their parameters. "?" marks a parameter that some versions of JAX lack, "=None" one
+    # that must be None.
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex cos cosh digamma "
     "div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt igamma igammac imag is_finite le le_to lgamma log log1p log2 logistic "
     "lt lt_to max min ne neg nextafter not one_minus_square or polygamma population_count pow real regularized_incomplete_beta rem rsqrt "
@@ -68,7 +69,7 @@ _FORMS = {
     "custom_jvp_call": "call_jaxpr jvp_jaxpr_fun num_consts symbolic_zeros",
     "custom_vjp_call": "call_jaxpr fwd_jaxpr_thunk bwd num_consts out_trees symbolic_zeros",
     "call_hi_primitive": "_prim",
-    # of Equinox and Lineax
+    # primitives of Equinox and Lineax
     "nontraceable nonbatchable nondifferentiable_backward select_if_vmap": "*",
     "linear_solve": "treedef static *",
 }
@@ -76,7 +77,7 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class _Form:
-    """Which parameters an equation of a primitive has."""
+    """The parameters of the equations of a primitive."""
 
     required: frozenset[str]
     known: frozenset[str]
@@ -84,7 +85,7 @@ class _Form:
     open: bool  # whether other parameters do not matter
 
     def problem(self, given: Mapping[str, Any]) -> str | None:
-        """What differs from this form; None if nothing does."""
+        """Return the difference from this form; None if there is none."""
         names = given.keys()
         if missing := self.required - names:
             return f"it has no parameter {', '.join(sorted(missing))}"
@@ -112,12 +113,12 @@ FORMS = {name: _form(text) for names, text in _FORMS.items() for name in names.s
 
 
 def parameters(equation: Any) -> Mapping[str, Any]:
-    """The parameters of an equation, checked.
+    """Return the parameters of an equation after a check.
 
     Raises
     ------
     UnrecognisedEquation
-        If they are not those that this library knows.
+        If the parameters are unknown to this library.
     """
     problem = problem_of(equation)
     if problem is not None:
@@ -127,6 +128,6 @@ def parameters(equation: Any) -> Mapping[str, Any]:
 
 
 def problem_of(equation: Any) -> str | None:
-    """Return what differs between the parameters of an equation and its form; None if nothing does."""
+    """Return the difference between the parameters of an equation and its form; None if there is none."""
     form = FORMS.get(equation.primitive.name)
     return "it is a new primitive" if form is None else form.problem(equation.params)

@@ -1,4 +1,4 @@
-"""Programs: their parts, and equations that do nothing but run another program."""
+"""Programs: their parts, and equations that only run another program."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ from .forms import UnrecognisedEquation, parameters, problem_of
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a program consists of."""
+    """The parts of a program."""
 
     constvars: Sequence[Any]
     consts: Sequence[Any]
@@ -27,14 +27,17 @@ class Parts:
 
 
 def closed(program: Any, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
-    """A program with the values of its constants; it has them already where `consts` is None."""
+    """Return a program with the values of its constants; if `consts` is None, the program contains them already."""
     if consts is not None:
         return ClosedJaxpr(program, list(consts))
     return program if hasattr(program, "consts") else ClosedJaxpr(program, ())
 
 
 def parts(program: Any) -> Parts:
-    """The parts of a program. JAX 0.12 has one class for programs with and without the values of their constants."""
+    """Return the parts of a program.
+
+    JAX 0.12 has one class for programs with and without the values of their constants.
+    """
     jaxpr = getattr(program, "jaxpr", program)
     info = jaxpr.debug_info
     named = info is not None and info.arg_names is not None and info.result_paths is not None
@@ -43,17 +46,17 @@ def parts(program: Any) -> Parts:
 
 
 def in_avals(program: Any) -> list[Any]:
-    """The types of the inputs of a program."""
+    """Return the types of the inputs of a program."""
     return [variable.aval for variable in parts(program).invars]
 
 
 def out_avals(program: Any) -> list[Any]:
-    """The types of the results of a program."""
+    """Return the types of the results of a program."""
     return [atom.aval for atom in parts(program).outvars]
 
 
 def live_equations(program: Any, needed: Sequence[bool]) -> list[tuple[Any, tuple[bool, ...]]]:
-    """The equations whose results are used, or that have effects, each with a tuple: which of its results are used."""
+    """Return the equations that have effects or used results, each with a tuple that tells which results are used."""
     pieces = parts(program)
     used = {
         atom for atom, wanted in zip(pieces.outvars, needed, strict=True) if wanted and not isinstance(atom, Literal)
@@ -68,7 +71,7 @@ def live_equations(program: Any, needed: Sequence[bool]) -> list[tuple[Any, tupl
 
 
 def bind(equation: Any, values: Sequence[Any]) -> Any:
-    """The result of an equation as JAX evaluates it."""
+    """Evaluate an equation with JAX."""
     with equation.ctx.manager:
         result = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
     return list(result) if equation.primitive.multiple_results else result
@@ -84,11 +87,11 @@ PROGRAMS = {
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
 }
-"""The primitives that do nothing but run another program, and the parameter that holds it."""
+"""The primitives that only run another program, and the parameter that contains the program."""
 
 
 def inner_program(equation: Any) -> ClosedJaxpr | None:
-    """The program that an equation does nothing but run; None for equations that do something else, or that are not recognised."""
+    """Return the program of an equation that only runs a program; None for other or unrecognised equations."""
     name = equation.primitive.name
     if name == "call_hi_primitive":
         return expansion(equation)
@@ -99,7 +102,9 @@ def inner_program(equation: Any) -> ClosedJaxpr | None:
 
 
 def fits(program: Any, equation: Any) -> bool:
-    """Return whether the inputs and results of a program have the shapes and dtypes of those of an equation."""
+    """Return whether the inputs and results of a program have the shapes and dtypes of an equation's operands and
+    results.
+    """
     return same(in_avals(program), equation.invars) and same(out_avals(program), equation.outvars)
 
 
@@ -113,9 +118,9 @@ def kind(aval: Any) -> tuple[Any, Any]:
     return getattr(aval, "shape", None), getattr(aval, "dtype", None)
 
 
-@functools.lru_cache(256)  # an equation in a loop is expanded once
+@functools.lru_cache(256)  # so that an equation in a loop is expanded once
 def expansion(equation: Any) -> ClosedJaxpr | None:
-    """The program of a primitive of `jax.experimental.hijax`, which says itself what it does."""
+    """Return the program of a primitive of `jax.experimental.hijax`, which defines its program itself."""
     primitive = equation.params.get("_prim")
     if problem_of(equation) is not None or not hasattr(primitive, "expand") or equation.effects:
         return None
@@ -128,13 +133,14 @@ def expansion(equation: Any) -> ClosedJaxpr | None:
 
 
 def shape_of(atom: Any) -> jax.ShapeDtypeStruct:
-    """Return what a function is traced with in the place of a variable."""
+    """Return the argument that replaces a variable if a function is traced."""
     return jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype, weak_type=getattr(atom.aval, "weak_type", False))
 
 
 def function_name(equation: Any) -> str | None:
-    """The name of the function of JAX that an equation stands for as a whole, such as ``"numpy.linalg.solve"``; None for others,
-    among them functions of the user's that have the same name.
+    """Return the name of the JAX function that an equation represents as a whole, such as ``"numpy.linalg.solve"``.
+
+    None for other equations, including calls of user functions with the same name.
     """
     if equation.primitive.name != "jit":
         return None
@@ -152,7 +158,7 @@ def _qualified(source: str | None) -> str | None:
 
 
 def high_level_name(equation: Any) -> str | None:
-    """The name of the class of a primitive of `jax.experimental.hijax` that is JAX's own; None for all others."""
+    """Return the class name of one of JAX's own primitives of `jax.experimental.hijax`; None for all others."""
     if equation.primitive.name != "call_hi_primitive" or problem_of(equation) is not None:
         return None
     kind = type(equation.params["_prim"])
@@ -160,11 +166,12 @@ def high_level_name(equation: Any) -> str | None:
 
 
 def high_level(equation: Any, name: str, names: str) -> Any:
-    """The primitive of an equation if it has this name and these parameters.
+    """Return the primitive of an equation if it has this name and these parameters.
 
     Raises
     ------
     UnrecognisedEquation
+        If it does not.
     """
     primitive = equation.params["_prim"]
     if high_level_name(equation) != name or primitive.params.keys() != set(names.split()):
@@ -173,7 +180,7 @@ def high_level(equation: Any, name: str, names: str) -> Any:
 
 
 def checkpoint_label(equation: Any) -> str:
-    """The name that an equation gives to a value for the policies of `jax.checkpoint`."""
+    """Return the name that an equation gives to a value for the policies of `jax.checkpoint`."""
     if equation.primitive.name == "name":
         return str(parameters(equation)["name"])
     return str(high_level(equation, "CheckpointName", "name").name)

@@ -1,8 +1,8 @@
-"""LAPACK's substitution with a triangle (``trsm``), as jaxlib registers it for XLA's programs on CPUs.
+"""Substitution with a triangular matrix (``trsm`` of LAPACK), as jaxlib registers it for XLA programs on CPUs.
 
-JAX documents calls of registered functions (`jax.ffi.ffi_call`), and `jax.export` promises that the function keeps its name. JAX does not
-document the function's attributes, nor how LAPACK is loaded. So `is_available` loads it, solves a system, and compares the solution. Where that
-fails, callers use `jax.lax.linalg.triangular_solve`.
+JAX documents calls of registered functions (`jax.ffi.ffi_call`), and `jax.export` promises that the function keeps its
+name. JAX does not document the attributes of the function, nor how LAPACK is loaded. So `is_available` loads it, solves
+a linear system, and compares the solution. If this fails, callers use `jax.lax.linalg.triangular_solve`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TARGETS = {"f4": "lapack_strsm_ffi", "f8": "lapack_dtrsm_ffi", "c8": "lapack_ct
 
 @functools.cache
 def is_available(dtype: np.dtype) -> bool:
-    """Whether `substitute` solves systems of this dtype on the CPU."""
+    """Return whether `substitute` solves linear systems of this dtype on the CPU."""
     if initialize_lapack is None or dtype.str[1:] not in _TARGETS:
         return False
     a = np.array([[2, 7], [4, 8]], dtype)  # 7 must not be read
@@ -39,15 +39,15 @@ def is_available(dtype: np.dtype) -> bool:
         with jax.ensure_compile_time_eval(), jax.default_device(jax.local_devices(backend="cpu")[0]):
             x = jax.jit(functools.partial(substitute, lower=True, unit_diagonal=False))(a, b)
         return x.dtype == dtype and np.array_equal(x, [[1], [2]])
-    except Exception:  # whatever a future jaxlib raises for a function or an attribute that it lacks
+    except Exception:  # a future jaxlib may raise anything for a missing function or attribute
         return False
 
 
 def substitute(a: jax.Array, b: jax.Array, *, lower: bool, unit_diagonal: bool, transposed: bool = False) -> jax.Array:
-    """Solution of ``T @ x = b``, or of ``T.T @ x = b``, for a triangle T of `a` (n, n) and columns `b` (n, k).
+    """Solve ``T @ x = b`` or ``T.T @ x = b``, for a triangle T of `a` (n, n) and columns `b` (n, k).
 
-    LAPACK reads the rows of `a` as columns, so its matrix is the transpose. `jax.lax.linalg.triangular_solve` of a transpose would do the
-    same, but XLA copies that in jaxlib 0.12.
+    LAPACK reads the rows of `a` as columns, so its matrix is the transpose. `jax.lax.linalg.triangular_solve` with a
+    transpose is equivalent, but XLA copies the transpose in jaxlib 0.12.
     """
     call = jax.ffi.ffi_call(
         _TARGETS[np.dtype(b.dtype).str[1:]],

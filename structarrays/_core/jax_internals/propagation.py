@@ -1,11 +1,12 @@
-"""How the results of a JAX program are divided, given how its arguments are divided.
+"""Divisions of the results of a JAX program among devices, given the divisions of its arguments.
 
-JAX has such a rule for each primitive, but its rules raise an error where a choice is left to the user (the product of two divided
-dimensions) and where a length does not divide evenly (a slice of n - 1 of n elements). The rules here always give an answer. A wrong
-answer costs communication and never changes a value: the answer only says where the results are put.
+JAX has such a rule for each primitive. But its rules raise an error if a choice is left to the user (a product over two
+divided dimensions), or if a length does not divide evenly (a slice of n - 1 of n elements). The rules here always
+return an answer. A wrong answer costs communication and never changes a value, since the answer only determines where
+the results are placed.
 
-A dimension keeps its axes of the mesh until the end, even if its size does not divide in between: `x[1:]` padded to n again is divided
-like `x`. Whatever is not recognised in a program counts as not divided.
+A dimension keeps its mesh axes until the end, even if its size does not divide evenly in between: `x[1:]` padded to n
+again is divided like `x`. Unrecognised parts of a program count as not divided.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _RULES: dict[str, EquationRule] = {}
 
 
 def result_specs(jaxpr: Any, specs: Sequence[Spec]) -> list[Spec]:
-    """Return for each result of a program along which axes of a mesh its dimensions are divided, by the same of its arguments."""
+    """Return the mesh axes that divide the dimensions of each result of a program, given the divisions of its
+    arguments.
+    """
     known: dict[Any, Spec] = dict(zip(jaxpr.invars, specs, strict=True))
 
     def spec_of(atom: Any) -> Spec:
@@ -47,7 +50,9 @@ def result_specs(jaxpr: Any, specs: Sequence[Spec]) -> list[Spec]:
 
 
 def constants(jaxpr: Any, arguments: Sequence[bool]) -> list[int]:
-    """Return which results a program computes, if it computes all of them without these of its arguments; else none."""
+    """Return the indices of computed results, if the program computes all of them without these arguments; otherwise an
+    empty list.
+    """
     known = {variable for variable, counts in zip(jaxpr.invars, arguments, strict=True) if counts}
     for equation in jaxpr.eqns:
         if any(not isinstance(atom, Literal) and atom in known for atom in equation.invars):
@@ -70,7 +75,7 @@ def _names(along: Any) -> tuple[str, ...]:
 
 
 def _without_repetition(spec: Spec, shape: Shape) -> Spec:
-    """A specification in which no axis of the mesh occurs twice and no dimension of size 1 is divided."""
+    """Return a specification in which no mesh axis occurs twice and no dimension of size 1 is divided."""
     used: set[str] = set()
     result: list[Any] = []
     for n, along in zip(shape, spec, strict=True):
@@ -82,13 +87,13 @@ def _without_repetition(spec: Spec, shape: Shape) -> Spec:
 
 
 def _merged(specs: Iterable[Spec], ndim: int) -> Spec:
-    """For each dimension the axes of the first specification that has any."""
+    """Return, for each dimension, the axes of the first specification that divides it."""
     specs = [spec for spec in specs if len(spec) == ndim]
     return tuple(next((spec[i] for spec in specs if spec[i] is not None), None) for i in range(ndim))
 
 
 def _by_place(equation: Any, specs: list[Spec]) -> list[Spec]:
-    """The rule for most primitives: a dimension of a result is divided like that of the operands at the same place."""
+    """Rule for most primitives: a dimension of a result is divided like the same dimension of the operands."""
     inner = _called_program(equation)
     if inner is not None:
         return result_specs(inner, specs)
@@ -98,13 +103,15 @@ def _by_place(equation: Any, specs: list[Spec]) -> list[Spec]:
 
 
 def _program(value: Any) -> Any:
-    """The program that a parameter is, or None."""
+    """Return the program that a parameter contains, or None."""
     jaxpr = getattr(value, "jaxpr", value)
     return jaxpr if hasattr(jaxpr, "eqns") and hasattr(jaxpr, "invars") else None
 
 
 def _called_program(equation: Any) -> Any:
-    """The program that an equation runs on its operands as they are, such as a nested `jit`; None for other equations."""
+    """Return the program that an equation runs on its unchanged operands, such as a nested `jit`; None for other
+    equations.
+    """
     for value in equation.params.values():
         inner = _program(value)
         if (
@@ -125,7 +132,7 @@ def _rule(*names: str) -> Callable[[EquationRule], EquationRule]:
 
 
 def _reduction(equation: Any, specs: list[Spec]) -> list[Spec]:
-    """Reductions, over the dimensions `axes`."""
+    """Rule for reductions over the dimensions `axes`."""
     kept = [i for i in range(len(specs[0])) if i not in equation.params["axes"]]
     merged = _merged(specs, len(specs[0]))
     return [tuple(merged[i] for i in kept)] * len(equation.outvars)
@@ -147,7 +154,7 @@ def _transpose(equation: Any, specs: list[Spec]) -> list[Spec]:
 
 @_rule("reshape", "squeeze")
 def _reshape(equation: Any, specs: list[Spec]) -> list[Spec]:
-    """Dimensions that become one, or come from one: the first of them, which varies slowest, is divided."""
+    """Rule for merged and split dimensions: the first of them, which varies slowest, is divided."""
     old, new = _shape(equation.invars[0]), _shape(equation.outvars[0])
     result: list[Any] = [None] * len(new)
     if 0 in old:
@@ -186,7 +193,7 @@ def _gather(equation: Any, specs: list[Spec]) -> list[Spec]:
     operand, indices = specs[0], list(specs[1][:-1])
     for i, j in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
         indices[j] = indices[j] if indices[j] is not None else operand[i]
-    for i in numbers.collapsed_slice_dims:  # elements chosen along a divided dimension are divided, too
+    for i in numbers.collapsed_slice_dims:  # a selection along a divided dimension is divided, too
         if operand[i] is not None and not any(indices) and indices:
             indices[0] = operand[i]
     left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -198,7 +205,9 @@ def _gather(equation: Any, specs: list[Spec]) -> list[Spec]:
 
 @_rule("scatter", "scatter-add", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub")
 def _scatter(equation: Any, specs: list[Spec]) -> list[Spec]:
-    """Divided like the operand; a dimension that is written to by index, like the indices where they are."""
+    """Rule for scatters: divided like the operand; dimensions written by index are divided like the indices, if these
+    are.
+    """
     numbers = equation.params["dimension_numbers"]
     operand, _, updates = specs
     result = list(operand)
@@ -220,11 +229,12 @@ def _scatter(equation: Any, specs: list[Spec]) -> list[Spec]:
 
 # ---- loops and conditions ----------------------------------------------------------------------------------------
 #
-# Which operands are constants, carried, or run through is read off the shapes: the parameters that tell are of another form in each JAX.
+# The shapes show which operands are constants, carried, or iterated over: the parameters for this differ between
+# versions of JAX.
 
 
 def _carried(body: Any, constants: list[Spec], carry: list[Spec], others: list[Spec]) -> list[Spec]:
-    """The results of the body of a loop, once what is carried from step to step is divided alike before and after."""
+    """Return the results of a loop body, with carried values divided in the same way before and after a step."""
     for _ in range(3):
         results = result_specs(body, [*constants, *carry, *others])
         joined = [

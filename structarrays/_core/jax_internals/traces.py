@@ -1,7 +1,8 @@
 """The running transformation of JAX, and the transformation of a traced value.
 
-Each transformation (`jax.jit`, `jax.grad`, `jax.vmap`, a loop, …) has a trace while it runs. Outside of all transformations the running trace
-evaluates eagerly. If JAX stores traces in another way, no two traces count as the same, and writes of traced values raise.
+Each transformation (`jax.jit`, `jax.grad`, `jax.vmap`, a loop, …) has a trace while it runs. Outside of all
+transformations the running trace evaluates eagerly. If a version of JAX stores traces in another way, no two traces
+count as the same, and writes of traced values raise.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ __all__ = ["RUNNING", "begun_within", "is_eager", "is_of_same_trace"]
 
 
 class Unknown:
-    """Stands for the running trace where JAX does not tell it: then no array counts as made inside of a transformation."""
+    """Replacement for the running trace if JAX does not expose it: then no array counts as created inside a
+    transformation.
+    """
 
     @staticmethod
     def value() -> None:
-        """A reference to no trace."""
+        """Return None, as a reference to no trace."""
 
 
 try:
@@ -39,14 +42,13 @@ except ImportError:
 
 
 def is_eager() -> bool:
-    """Whether it is certain that no transformation runs. False where JAX does not tell."""
+    """Return whether certainly no transformation runs; False if JAX does not expose it."""
     return type(RUNNING.value()) is EvalTrace
 
 
 def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
-    """Whether the trace `origin` is the trace of `value`, or began inside it.
-
-    False if the trace `origin` has ended.
+    """Return whether the trace `origin` is the trace of `value`, or began inside it; False if the trace `origin` has
+    ended.
     """
     wanted = getattr(value, "_trace", None)
     trace = origin()
@@ -58,6 +60,6 @@ def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
 
 
 def is_of_same_trace(first: jax.core.Tracer[Any], second: jax.core.Tracer[Any]) -> bool:
-    """Whether two traced values belong to one trace."""
+    """Return whether two traced values belong to one trace."""
     trace = getattr(first, "_trace", None)
     return trace is not None and trace is getattr(second, "_trace", None)

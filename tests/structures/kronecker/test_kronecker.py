@@ -157,7 +157,7 @@ def test_assumptions_are_those_of_all_factors():
         (lambda: sa.Kronecker([1.0, 2.0], [[1.0]]), ValueError, r"factor 1 must be a matrix .* got shape \(2,\)"),
         (lambda: sa.Kronecker([[1.0]], [[True]]), TypeError, "factor 2 must have a numeric dtype, got bool"),
         (lambda: sa.KroneckerSum([[1.0]], [[1.0, 2.0]]), ValueError, r"factor 2 must be square .* got shape \(1, 2\)"),
-        (lambda: sa.Kronecker(np.ones((2, 3, 3)), np.ones((4, 3, 3))), ValueError, "do not broadcast"),
+        (lambda: sa.Kronecker(np.ones((2, 3, 3)), np.ones((4, 3, 3))), ValueError, "batch shapes must broadcast"),
         (lambda: sa.Kronecker("a", [[1.0]]), TypeError, "factor 1 must be an array"),
     ],
 )
