@@ -1,8 +1,8 @@
 """Periodic band matrices on plain JAX arrays: ``d_k[i] = A[i, (i + k) mod n]`` for each offset k, vectors (..., n).
 
 The order 0, n - 1, 1, n - 2, … of rows and columns folds a periodic band matrix to a band matrix with twice the
-bandwidth and no corners. Therefore all solvers for band matrices apply, with pivoting. No update formula divides by a number
-that may be zero.
+bandwidth and no corners. Therefore all solvers for band matrices apply, with pivoting. No update formula divides by a
+number that may be zero.
 """
 
 from __future__ import annotations
