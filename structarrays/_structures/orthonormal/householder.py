@@ -149,8 +149,8 @@ class Householder(Orthonormal):
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the pattern: a column equals a column of the identity until a reflector meets it.
 
-        Otherwise it is filled from the top to the end of the first reflector that meets it, since all previous reflectors
-        are applied afterwards.
+        Otherwise it is filled from the top to the end of the first reflector that meets it, since all previous
+        reflectors are applied afterwards.
         """
         if self.adjoint:
             rows, columns = columns, rows

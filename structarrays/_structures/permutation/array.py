@@ -210,7 +210,8 @@ def _check_matrix(a: np.ndarray) -> None:
         if (counts != 1).any():
             place = tuple(map(int, np.argwhere(counts != 1)[0]))
             raise ValueError(
-                f"a must be a permutation matrix with a single 1 in each {line}, got {counts[place]} in {line} {place[-1]}"
+                f"a must be a permutation matrix with a single 1 in each {line}, got {counts[place]} in {line} "
+                f"{place[-1]}"
             )
 
 

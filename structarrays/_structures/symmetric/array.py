@@ -39,7 +39,7 @@ class Mirrored(EntryArray):
     __slots__ = ()
     full_size = True
     conjugates = False
-    """Return whether the mirror image of an entry is its complex conjugate."""
+    """Whether the mirror image of an entry is its complex conjugate."""
 
     def __new__(cls, a: ParameterLike, lower: bool = True) -> Self:
         data = parameter(a, "a", cls.__name__)
@@ -93,7 +93,7 @@ class Mirrored(EntryArray):
 
     @property
     def lower(self) -> bool:
-        """Return whether the lower triangle is read; otherwise the upper one."""
+        """Return whether the lower triangle is read; if not, the upper triangle is read."""
         lower: bool = self.meta
         return lower
 

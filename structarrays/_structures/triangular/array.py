@@ -128,7 +128,7 @@ class Triangular(EntryArray):
 
     @property
     def lower(self) -> bool:
-        """Return whether the lower triangle is read; otherwise the upper one."""
+        """Return whether the lower triangle is read; if not, the upper triangle is read."""
         lower: bool = self.meta[0]
         return lower
 
