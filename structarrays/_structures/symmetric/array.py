@@ -55,8 +55,8 @@ class Mirrored(EntryArray):
         ----------
         a : array_like
             The matrix ``(..., n, n)``, equal to its transpose (for `Hermitian`: its conjugate transpose).
-            lower : bool, default True
-                Whether the array reads the lower triangle; otherwise the upper one.
+        lower : bool, default True
+            Whether the array reads the lower triangle; otherwise the upper one.
 
         Raises
         ------
@@ -166,8 +166,8 @@ class Symmetric(Mirrored):
     ----------
     a : array_like
         The matrix ``(..., n, n)``. The other triangle may have any elements, including NaN.
-        lower : bool, default True
-            Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
+    lower : bool, default True
+        Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
 
     Raises
     ------
@@ -217,8 +217,8 @@ class Hermitian(Mirrored):
     a : array_like
         The matrix ``(..., n, n)``. The other triangle and the imaginary part of the diagonal may have any values,
         including NaN.
-        lower : bool, default True
-            Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
+    lower : bool, default True
+        Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
 
     Raises
     ------

@@ -107,8 +107,7 @@ def _explanation(x: Toeplitz, b: jax.Array) -> str:
     if not large:
         return directly
     tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
-    first = f"conjugate gradients with a circulant preconditioner, O(n log(n)) for each step ({tried})"
-    return f"{first}, otherwise {directly}"
+    return f"conjugate gradients with a circulant preconditioner, O(n log(n)) per step ({tried}), otherwise {directly}"
 
 
 def _iterated(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:

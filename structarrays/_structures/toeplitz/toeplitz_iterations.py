@@ -114,7 +114,7 @@ def _preconditioner(c: jax.Array, order: int, split: bool) -> jax.Array:
 
 
 def _hermitian_spectrum(c: jax.Array, order: int, split: bool) -> jax.Array:
-    """Return the eigenvalues of the circulant matrix whose first column is `c` and zeros, plus the conjugate transpose."""
+    """Return the eigenvalues of the circulant matrix with these lower diagonals and their conjugates above."""
     forward, _ = transforms(order, jnp.iscomplexobj(c), split)
     still = [(0, 0)] * (c.ndim - 1)
     above = jnp.pad(c[..., :0:-1].conj(), [*still, (order - c.shape[-1] + 1, 0)])

@@ -93,8 +93,8 @@ class Triangular(EntryArray):
         ----------
         a : array_like
             The matrix ``(..., m, n)``, with zeros outside the triangle.
-            lower : bool, default True
-                Whether the matrix is lower triangular; otherwise upper triangular.
+        lower : bool, default True
+            Whether the matrix is lower triangular; otherwise upper triangular.
 
         Raises
         ------
