@@ -405,7 +405,7 @@ def test_diag_is_numpys():
         line = sa.diag(sa.tridiagonal(np.ones(n - 1), np.arange(n) * 1.0, np.ones(n - 1)))
         assert line.shape == (n,) and float(line[7]) == 7.0
     np.testing.assert_array_equal(sa.ones((3, 3)) + sa.diag(vector), np.ones((3, 3)) + np.diag(vector))
-    with pytest.raises(ValueError, match=r"diag: v must have one dimension or two, got shape \(\)"):
+    with pytest.raises(ValueError, match=r"diag: v must have one or two dimensions, got shape \(\)"):
         sa.diag(1.0)
     with pytest.raises(TypeError, match="diag: k"):
         sa.diag(vector, 0.5)

@@ -1,4 +1,4 @@
-"""Matrices of few diagonals: `Banded`, `Diagonal` and `Identity`."""
+"""Matrices with few diagonals: `Banded`, `Diagonal` and `Identity`."""
 
 FILES = (
     "array",
@@ -14,4 +14,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Banded", "Diagonal", "Identity", "bidiagonal", "diag", "from_dia", "tridiagonal")
-"""What the namespace has of this package."""
+"""The public names of this package."""

@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 class Banded(EntryArray):
-    r"""A matrix that is stored by diagonals; the entries between and around them are structural zeros.
+    r"""A matrix stored by diagonals; all other entries are structural zeros.
 
     Parameters
     ----------
     diagonals : sequence of array_like
-        One vector for each offset, ``(..., length)``, exactly as long as its diagonal. The batch shapes broadcast.
+        One vector ``(..., length)`` for each offset, with the length of that diagonal. The batch shapes broadcast.
     offsets : sequence of int
-        Which diagonal each vector is: ``0`` the main one, positive above, negative below. Any set, in any order;
-        none at all is the zero matrix.
+        The offset of each diagonal: 0 is the main diagonal, positive offsets are above it, negative ones below. The
+        offsets may be in any order. A matrix without diagonals is zero.
     shape : tuple of int, optional
-        The core shape ``(m, n)``, rectangular or not. By default square, as large as the first diagonal says.
+        The core shape ``(m, n)``. By default the matrix is square, with the size that the first diagonal implies.
 
     Raises
     ------
     ValueError
-        If offsets repeat or lie outside of the matrix, or a vector's length is not that of its diagonal.
+        If an offset repeats or lies outside the matrix, or if a vector has the wrong length.
 
     Notes
     -----
@@ -54,14 +54,15 @@ class Banded(EntryArray):
 
     ====================================  ==========================================
     elementwise, reductions, transpose    ``O(d n)``
-    times a vector                        ``O(d n)``
-    times a matrix of d' diagonals        ``O(d d' n)``, the result has up to d + d' - 1
+    product with a vector                 ``O(d n)``
+    product with d' diagonals             ``O(d d' n)``, the result has up to d + d' - 1
     solve, `slogdet`, `cholesky`          ``O(w**2 n)``, where w is the bandwidth
     `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
-    `linalg.solve` uses the sparse form if the diagonals are few and far apart, as for a periodic boundary or a large grid.
-    Factorisations use the dense form, under the policy of `densify`, if the bandwidth is above 64 and at least half of the size.
+    `linalg.solve` uses the sparse form if the matrix has few diagonals far apart, as for a periodic boundary or a large
+    grid. Factorisations use the dense form, under the policy of `densify`, if the bandwidth is above 64 and at least
+    half of the size.
 
     Examples
     --------
@@ -82,28 +83,31 @@ class Banded(EntryArray):
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
-            raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
+            raise ValueError(
+                f"diagonals and offsets must have the same length, got {len(diagonals)} and {len(offsets)}"
+            )
         if len(set(offsets)) != len(offsets):
-            raise ValueError(f"offsets must differ from each other, got {tuple(offsets)}")
+            raise ValueError(f"offsets must be distinct, got {tuple(offsets)}")
         for i, d in enumerate(diagonals):
             if d.ndim < 1:
                 raise ValueError(
-                    f"diagonals[{i}] must have at least one dimension, got a scalar; np.full(length, value) is a constant "
-                    "diagonal, and Toeplitz stores one as one number"
+                    f"diagonals[{i}] must have at least one dimension, got a scalar; use np.full(length, value) for a "
+                    "constant diagonal, or Toeplitz to store each diagonal as one number"
                 )
         if shape is None:
             if not offsets:
-                raise ValueError("shape must be given where there are no diagonals")
+                raise ValueError("shape must be given if there are no diagonals")
             n = diagonals[0].shape[-1] + abs(offsets[0])
             shape = (n, n)
         shape = matrix_shape(shape, "shape")
         for d, k in zip(diagonals, offsets, strict=True):
             length = band_numerics.diagonal_length(shape, k)
-            if not -shape[0] < k < shape[1] and k != 0:  # a matrix without rows or columns has an empty main diagonal
-                raise ValueError(f"offsets must lie inside of a matrix of shape {shape}, got {k}")
+            if not -shape[0] < k < shape[1] and k != 0:  # an empty matrix has an empty main diagonal
+                raise ValueError(f"offsets must lie inside a matrix of shape {shape}, got {k}")
             if d.shape[-1] != length:
                 raise ValueError(
-                    f"the diagonal with offset {k} of a matrix of shape {shape} has length {length}, got {d.shape[-1]}"
+                    f"the diagonal with offset {k} of a matrix of shape {shape} must have length {length}, "
+                    f"got {d.shape[-1]}"
                 )
         batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
         order = sorted(range(len(offsets)), key=offsets.__getitem__)
@@ -137,12 +141,12 @@ class Banded(EntryArray):
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The parameters that hold entries (a banded array without diagonals carries a scalar for its batch)."""
+        """The parameters that contain entries (a banded array without diagonals carries a scalar for its batch)."""
         return self.diagonals or self._value[0][:-1]
 
     @property
     def pieces(self) -> int:
-        """For how many pieces of one size the diagonals are padded."""
+        """The number of pieces of equal size for which the diagonals are padded."""
         meta = self._value[1][1]
         pieces: int = meta[2] if len(meta) > 2 else 1
         return pieces
@@ -161,7 +165,7 @@ class Banded(EntryArray):
     def rebuild(self, entries: Sequence[jax.Array], background: jax.Array | None) -> Banded:
         return Banded.make((*entries, background), self.meta[:2])._padded_for(self.pieces)
 
-    if TYPE_CHECKING:  # these are banded, too
+    if TYPE_CHECKING:  # these return banded arrays
 
         @property
         def mT(self) -> Banded: ...
@@ -213,7 +217,7 @@ class Banded(EntryArray):
         )
 
     def diagonal(self, offset: int = 0) -> jax.Array:
-        """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
+        """Return the diagonal with this offset as a `jax.Array`, whether it is stored or not."""
         if offset in self.offsets:
             return self.diagonals[self.offsets.index(offset)]
         length = band_numerics.diagonal_length(self.core_shape, offset)
@@ -221,17 +225,19 @@ class Banded(EntryArray):
         return jnp.broadcast_to(fill, (*self.batch_shape, length))
 
     def to_banded(self) -> Array:
-        """The array itself.
+        """Return the array itself.
 
         Raises
         ------
         StructureError
-            If it has a background, which diagonals cannot hold.
+            If the array has a background, which diagonals cannot store.
         """
         return self if self.background is None else super().to_banded()
 
     def to_dia(self) -> tuple[jax.Array, tuple[int, ...]]:
-        """The layout of `scipy.sparse.dia_array` (and dynamiqs), aligned by columns and padded by zeros; `from_dia` reads it.
+        """Return the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded by zeros.
+
+        `from_dia` is the inverse.
 
         Returns
         -------
@@ -254,35 +260,35 @@ class Banded(EntryArray):
         """
         if self.background is not None:
             raise ValueError(
-                f"to_dia: the layout has no background, got {self.background}: all entries that are not stored have this value"
+                f"to_dia: the array must have no background, which the layout cannot store, got {self.background}"
             )
         data = band_numerics.by_columns(self.diagonals, self.offsets, self.core_shape)
         return (data if self.offsets else jnp.zeros((*self.batch_shape, *data.shape), self.dtype)), self.offsets
 
 
 def _matrix(data: jax.Array) -> jax.Array:
-    """Data of at least two dimensions: vectors broadcast as rows."""
+    """Return data of at least two dimensions: vectors broadcast as rows."""
     return data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
 
 
 def batch_of(shape: tuple[int, ...], own: int) -> tuple[int, ...]:
-    """The batch shape of a parameter that has `own` dimensions behind it.
+    """Return the batch shape of a parameter with `own` core dimensions.
 
     Raises
     ------
     ValueError
-        If there are fewer: a transform has mapped a dimension of the matrix itself.
+        If the parameter has fewer dimensions, because a transform has mapped a core dimension.
     """
     if len(shape) < own:
         raise ValueError(
-            f"a parameter of shape {shape} has too few dimensions for its structure: a transform such as jax.vmap mapped "
-            "a dimension of the matrix; it may map batch dimensions, which stand in front (structarrays.vmap maps any)"
+            f"a parameter must have its core dimensions, got shape {shape}: a transform such as jax.vmap mapped a "
+            "dimension of the matrix; map leading batch dimensions, or use structarrays.vmap, which maps any dimension"
         )
     return shape[: len(shape) - own]
 
 
 def matrix_shape(shape: int | Sequence[int], argument: str) -> tuple[int, int]:
-    """A core shape ``(m, n)``."""
+    """Return a core shape ``(m, n)``, checked."""
     shape = core_shape(shape, argument)
     if len(shape) != 2:
         raise ValueError(f"{argument} must be (m, n), the two core dimensions, got {shape}")
@@ -290,12 +296,12 @@ def matrix_shape(shape: int | Sequence[int], argument: str) -> tuple[int, int]:
 
 
 def vectors(values: Any, argument: str, name: str) -> list[jax.Array]:
-    """A constructor's sequence of arrays, each as a `jax.Array`.
+    """Convert a constructor's sequence of arrays to a list of `jax.Array`.
 
     Raises
     ------
     TypeError
-        If it is no sequence; if an element is nothing that `asarray` takes.
+        If `values` is not a sequence, or `asarray` does not accept an element.
     """
     try:
         each = None if isinstance(values, (str, bytes, dict)) else list(values)
@@ -307,12 +313,12 @@ def vectors(values: Any, argument: str, name: str) -> list[jax.Array]:
 
 
 def integers(values: Sequence[int] | np.ndarray, argument: str) -> tuple[int, ...]:
-    """A constructor's sequence of integers.
+    """Convert a constructor's sequence of integers to a tuple.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If `values` is not a sequence of integers.
     """
     try:
         return tuple(operator.index(k) for k in values)
@@ -328,7 +334,7 @@ def _parameters(
     dtype: DTypeLike | None = None,
     batch: Shape = (),
 ) -> tuple[Leaves, Meta]:
-    """Leaves and meta of a banded array: one dtype, and the whole batch shape in front of each."""
+    """Return leaves and meta of a banded array: all diagonals with one dtype and the whole batch shape."""
     if offsets:
         dtype = dtypes.promote(*(d.dtype for d in diagonals))
         batch = jnp.broadcast_shapes(batch, *(d.shape[:-1] for d in diagonals))
@@ -341,7 +347,7 @@ def _parameters(
 
 
 def is_nothing(x: Array) -> bool:
-    """Whether a matrix has nothing but structural zeros."""
+    """Return whether all entries of a matrix are structural zeros."""
     return type(x) is Banded and not x.offsets and x.background is None
 
 
@@ -354,14 +360,14 @@ def bands(
     dtype: DTypeLike | None = None,
     batch: Shape = (),
 ) -> Banded:
-    """The array with these diagonals, from a kernel: the narrowest class, with diagonals outside of the matrix left out.
+    """Return the array with these diagonals in the narrowest class, without diagonals outside the matrix (for kernels).
 
     Parameters
     ----------
     diagonals, offsets, shape, background
         As for `Banded`, already checked.
     dtype, batch
-        What the array has where there is no diagonal.
+        Data type and batch shape of the result if there is no diagonal.
     """
     kept = [
         (k, d) for k, d in zip(offsets, diagonals, strict=True) if band_numerics.diagonal_length(shape, k) > 0 or k == 0
@@ -377,22 +383,22 @@ def bands(
 
 
 def tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: ParameterLike) -> Banded:
-    """The square matrix with three diagonals.
+    """Return the tridiagonal square matrix.
 
     Parameters
     ----------
     lower, diag, upper : array_like
-        The diagonals below, on and above the main one, ``(..., n - 1)``, ``(..., n)`` and ``(..., n - 1)``.
+        The subdiagonal ``(..., n - 1)``, the main diagonal ``(..., n)`` and the superdiagonal ``(..., n - 1)``.
 
     Returns
     -------
     Banded
-        With offsets ``(-1, 0, 1)``; with fewer than two rows ``(0,)``, and `lower` and `upper` are empty.
+        The offsets are ``(-1, 0, 1)``. With fewer than two rows they are ``(0,)``, and `lower` and `upper` are empty.
 
     Raises
     ------
     ValueError
-        If `lower` or `upper` is not one shorter than `diag`, or the batch shapes do not broadcast.
+        If `lower` or `upper` does not have one element less than `diag`, or the batch shapes do not broadcast.
 
     Examples
     --------
@@ -405,24 +411,24 @@ def tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: ParameterLike)
 
 
 def bidiagonal(diag: ParameterLike, off: ParameterLike, *, lower: bool = True) -> Banded:
-    """The square matrix with two diagonals.
+    """Return the bidiagonal square matrix.
 
     Parameters
     ----------
     diag, off : array_like
-        The main diagonal ``(..., n)``, and the one beside it ``(..., n - 1)``.
+        The main diagonal ``(..., n)`` and the off-diagonal ``(..., n - 1)``.
     lower : bool
-        Whether `off` stands below the main diagonal (default) or above.
+        Whether `off` is the subdiagonal (default) or the superdiagonal.
 
     Returns
     -------
     Banded
-        With offsets ``(-1, 0)`` or ``(0, 1)``; with fewer than two rows ``(0,)``, and `off` is empty.
+        The offsets are ``(-1, 0)`` or ``(0, 1)``. With fewer than two rows they are ``(0,)``, and `off` is empty.
 
     Raises
     ------
     ValueError
-        If `off` is not one shorter than `diag`, or the batch shapes do not broadcast.
+        If `off` does not have one element less than `diag`, or the batch shapes do not broadcast.
 
     Examples
     --------
@@ -435,9 +441,9 @@ def bidiagonal(diag: ParameterLike, off: ParameterLike, *, lower: bool = True) -
 
 
 def _from_diagonals(name: str, diag: ParameterLike, *others: tuple[str, int, ParameterLike]) -> Banded:
-    """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
+    """Return the square matrix with this main diagonal and these off-diagonals, ``(argument, offset, diagonal)`` each.
 
-    With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.
+    With fewer than two rows the off-diagonals are empty. Only their dtypes and batch shapes matter.
     """
     diag = parameter(diag, "diag", name)
     if diag.ndim < 1:
@@ -458,13 +464,13 @@ def _from_diagonals(name: str, diag: ParameterLike, *others: tuple[str, int, Par
 
 
 def from_dia(data: ParameterLike, offsets: Sequence[int] | np.ndarray, shape: int | Sequence[int]) -> Banded:
-    """The banded array from the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded.
+    """Return the banded array from the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded.
 
     Parameters
     ----------
     data : array_like
-        The diagonals ``(..., d, width)``: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``. What lies outside of the
-        matrix is not read.
+        The diagonals ``(..., d, width)``: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``. Elements outside the
+        matrix are not read.
     offsets : sequence of int
         The ``d`` offsets.
     shape : tuple of int
@@ -473,12 +479,12 @@ def from_dia(data: ParameterLike, offsets: Sequence[int] | np.ndarray, shape: in
     Returns
     -------
     Banded
-        A `Diagonal` if the only offset is 0. `Banded.to_dia` is the way back.
+        A `Diagonal` if the only offset is 0. `Banded.to_dia` is the inverse.
 
     Raises
     ------
     ValueError
-        If `data` is too narrow for a diagonal or its rows are not as many as the offsets.
+        If `data` has too few columns for a diagonal, or does not have one row for each offset.
 
     Examples
     --------
@@ -516,7 +522,7 @@ def _join_pair_banded_banded(x: Banded, y: Banded) -> tuple[Banded, Banded]:
 
 @join_pair.kernel(Fill, Banded, when=fills_matrices)
 def join_constant(x: Fill, y: Array) -> tuple[Array, Array]:
-    """A constant at the entries of a pattern and as its background."""
+    """Return a constant as the entries of a pattern and as its background."""
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
@@ -532,7 +538,7 @@ def _meet_pair_banded_banded(x: Banded, y: Banded) -> Banded:
 
 @holds.kernel(Banded, Banded)
 def holds_offsets(x: Any, y: Any) -> bool:
-    """Whether an array stores all diagonals that another one stores."""
+    """Return whether an array stores all diagonals that another one stores."""
     return set(y.offsets) <= set(x.offsets)
 
 
@@ -542,7 +548,7 @@ def _restrict_to_banded_banded(x: Banded, y: Banded) -> Banded:
 
 
 def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
-    """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
+    """Return the entries of `x` on these diagonals, stored or not, with the background of `x`."""
     return bands(
         [x.diagonal(k) for k in offsets], offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape
     )
@@ -555,7 +561,7 @@ def _elements_banded(x: Banded, i: jax.Array, j: jax.Array) -> jax.Array:
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * len(shape)), (*x.batch_shape, *shape))
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         if d.shape[-1]:
-            # On the diagonal either coordinate says the place: of a row or a column that is one look.
+            # On the diagonal either coordinate gives the index. For a row or a column this is a single look-up.
             place = i - max(0, -k) if i.size <= j.size else j - max(0, k)
             entry = d[..., jnp.clip(place, 0, d.shape[-1] - 1)]
             entry = entry.reshape(entry.shape[: d.ndim - 1] + (1,) * (len(shape) - place.ndim) + place.shape)
@@ -564,7 +570,7 @@ def _elements_banded(x: Banded, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def missing(x: Banded, axis: int) -> np.ndarray:
-    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``)."""
+    """Return the number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``)."""
     m, n = x.core_shape
     count = np.full(m if axis == -1 else n, n if axis == -1 else m)
     for k in x.offsets:
@@ -575,10 +581,10 @@ def missing(x: Banded, axis: int) -> np.ndarray:
 
 @validated.kernel(Banded)
 def check_banded(x: Banded) -> None:
-    """Raise unless there is a diagonal of the right length for each offset, and a background."""
+    """Raise unless each offset has a diagonal of the right length, and there is a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2, x)
     shape = check_sizes(x.core_shape, 2)
     offsets = check_offsets(x.offsets, shape)
-    # Without diagonals a scalar has the batch shape.
+    # Without diagonals the parameter is a scalar with the batch shape.
     cores: list[Shape] = [(band_numerics.diagonal_length(shape, k),) for k in offsets] or [()]
     check_leaves(x, *cores, BACKGROUND)

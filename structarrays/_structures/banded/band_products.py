@@ -1,8 +1,9 @@
 """Products of two matrices stored by diagonals (see `bands`), with derivatives that are loops.
 
-A product of two matrices with p and q diagonals is a sum of p q terms: one expression for each diagonal of the product, which XLA fuses.
-Derivatives of many terms are loops over the diagonals of one factor. XLA would otherwise compute a diagonal of the product again wherever a
-term of the derivative reads it, and the compiled program would grow with the cube of the number of diagonals.
+A product of two matrices with p and q diagonals is a sum of p q terms: one expression for each diagonal of the product,
+which XLA fuses. Derivatives with many terms are loops over the diagonals of one factor. Otherwise XLA would compute a
+diagonal of the product again in each term of the derivative that reads it, and the size of the compiled program would
+grow with the cube of the number of diagonals.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
     Diagonals: TypeAlias = tuple[jax.Array, ...]
     Terms: TypeAlias = tuple[tuple[int, tuple[tuple[int, int, int, int], ...]], ...]
-    """For each offset of the product its terms: both offsets, the first row of the product and the row behind the last."""
+    """The terms of each offset of the product: both offsets, the first row of the product, and the end of its rows."""
     Plan: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int], Terms]
     """The offsets of both factors, the sizes ``(m, inner, n)``, and the terms."""
     Multiply: TypeAlias = Callable[[Plan, Diagonals, Diagonals], Diagonals]
 
-# The largest number of terms of a product, and of a product that is differentiated, that are no loop. Below, loops take more time; above,
-# the derivative takes more time without them, and both take seconds to compile.
+# The largest numbers of terms for which a product, and a product that is differentiated, are unrolled. Loops are slower
+# below. Above, the derivative is slower without loops, and both take seconds to compile.
 _UNROLLED_TERMS, _UNROLLED_DERIVATIVE = 512, 128
 
 
@@ -44,15 +45,15 @@ def band_matmul(
     offsets2: Sequence[int],
     shape2: Shape,
 ) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
-    """Product of two banded matrices; bandwidths add.
+    """Multiply two banded matrices; bandwidths add.
 
     Returns
     -------
     diagonals, offsets
-        Of the product, whose shape is ``(shape1[0], shape2[1])``. Only diagonals to which some pair contributes.
+        The product, with shape ``(shape1[0], shape2[1])``. It has only diagonals to which some pair contributes.
     """
     (m, inner), n = shape1, shape2[1]
-    # Of the terms at offset k, rows `first` to `last` of the product: those in which all three entries exist.
+    # The terms at offset k cover the rows `first` to `last` of the product, where all three entries exist.
     rows: dict[int, list[tuple[int, int, int, int]]] = {}
     for k1 in offsets1:
         for k2 in offsets2:
@@ -102,8 +103,9 @@ def _product_jvp(
     primals: tuple[Diagonals, Diagonals],
     tangents: tuple[Diagonals, Diagonals],
 ) -> tuple[Diagonals, Diagonals]:
-    """Loops over the diagonals of the tangents: their transposes are loops in which no accumulator is copied. The product is a loop, too, since
-    XLA would compute an expression again wherever the derivative reads it.
+    """Loop over the diagonals of the tangents; in the transposes of these loops no accumulator is copied.
+
+    The product is a loop, too: XLA would compute an expression again wherever the derivative reads it.
     """
     (diagonals1, diagonals2), (change1, change2) = primals, tangents
     offsets1, offsets2, (m, inner, n), rows = static
@@ -118,13 +120,13 @@ def _product_jvp(
 
 
 def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diagonals:
-    """The product by a loop over the diagonals of the first factor. Each adds a multiple of all diagonals of the second one."""
+    """Multiply in a loop over the diagonals of the first factor, each of which scales all diagonals of the second."""
     offsets1, offsets2, (m, inner, n), rows = static
     places = {k: place for place, (k, _) in enumerate(rows)}
-    # Terms that are not in the matrix go to a place of their own, which is left out at the end.
+    # Terms outside the matrix go to an extra slot, which is dropped at the end.
     table = np.array([[places.get(k1 + k2, len(rows)) for k2 in offsets2] for k1 in offsets1], np.int32)
-    # Row i of the product takes entry i of `first` and entry i + k1 of `second`. Where one of them is padding, so is the other, or the
-    # result is outside of the matrix: no padding meets an entry.
+    # Row i of the product takes entry i of `first` and entry i + k1 of `second`. If one of them is padding, the other
+    # is padding, too, or the result is outside the matrix: no padding meets an entry.
     rows_first = [
         pad_axis(d, max(0, -k), m - max(0, -k) - d.shape[-1], -1) for d, k in zip(diagonals1, offsets1, strict=True)
     ]
@@ -136,7 +138,7 @@ def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diag
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in (*rows_first, *rows_second)))
     first, second = _stacked(rows_first, len(batch)), _stacked(rows_second, len(batch))
 
-    @jax.checkpoint  # else the second derivative would keep every shifted copy of the second factor
+    @jax.checkpoint  # otherwise the second derivative would keep every shifted copy of the second factor
     def step(total: jax.Array, term: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         k1, row, diagonal = term
         products = diagonal * lax.dynamic_slice_in_dim(second, k1 + low, m, -1)
@@ -152,6 +154,6 @@ def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diag
 
 
 def _stacked(diagonals: Sequence[jax.Array], ndim: int) -> jax.Array:
-    """Diagonals along a new first axis, with `ndim` batch dimensions after it."""
+    """Stack diagonals along a new first axis, with `ndim` batch dimensions after it."""
     rows = jnp.stack(jnp.broadcast_arrays(*diagonals))
     return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

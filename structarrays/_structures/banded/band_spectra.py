@@ -1,6 +1,6 @@
-"""Eigenvalues of banded Hermitian matrices, and singular values of banded ones, in linear memory.
+"""Eigenvalues of banded Hermitian matrices and singular values of banded matrices, in linear memory.
 
-Their derivatives need the eigenvectors, and hence the dense form.
+The derivatives need the eigenvectors, and therefore the dense form.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from ..._core.typing import Result
 
-# Up to so many rows the dense form is decomposed, which is as fast.
+# Up to this number of rows the dense form is as fast.
 _DENSE = 32
 _DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL = 256, 16
 
 
 def _is_linear(x: Banded, **static: Any) -> bool:
-    """Whether there is a way without the dense form."""
+    """Return whether an algorithm without the dense form applies."""
     return has_structural_zeros(x) and min(x.core_shape) > 0
 
 
@@ -76,14 +76,14 @@ def _svdvals_banded(x: Banded) -> Result:
 
 
 def _upper_and_short(x: Banded) -> Banded:
-    """A matrix of the same singular values: rows and columns beyond the diagonals are zero, and most diagonals stand above."""
+    """Return a matrix with the same singular values: no zero rows and columns, most diagonals above the main one."""
     m, n = x.core_shape
     x = bands(x.diagonals, x.offsets, (min(m, n - min(0, *x.offsets)), min(n, m + max(0, *x.offsets))))
     return x.mT if -x.offsets[0] > x.offsets[-1] else x
 
 
 def _width(x: Banded) -> int:
-    """The number of diagonals beside the main one of the matrix whose eigenvalues are the singular values."""
+    """Return the number of off-diagonals of the matrix whose eigenvalues are the singular values."""
     return max(abs(2 * k + 1) for k in x.offsets)
 
 
@@ -96,7 +96,7 @@ def _is_quicker_densely(x: Banded) -> bool:
 @custom_jvp
 def _singular_values(x: Banded) -> jax.Array:
     values = band_eigenvalues.eigenvalues(band_eigenvalues.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
-    # Those that are zero may come out below.
+    # Zero singular values may come out negative.
     return jnp.maximum(jnp.flip(values, -1)[..., : min(x.core_shape)], 0)
 
 
@@ -109,7 +109,7 @@ def _singular_values_jvp(primals: tuple[Banded], tangents: tuple[Banded]) -> tup
 
 
 def _change(u: jax.Array, dx: Banded, v: jax.Array) -> jax.Array:
-    """The real diagonal ``(..., k)`` of ``u.mT.conj() @ dx @ v``: to first order what a change of the matrix makes of its values."""
+    """Return the real diagonal ``(..., k)`` of ``u.mT.conj() @ dx @ v``: the first-order change of the values."""
     total = jnp.zeros((*u.shape[:-2], u.shape[-1]), u.real.dtype)
     for k, d in zip(dx.offsets, dx.diagonals, strict=True):
         row, column = max(0, -k), max(0, k)
@@ -164,6 +164,6 @@ norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_
 @by_form(matrix_norm, of=Toeplitz, when=of_singular_values(is_narrow))
 @by_form(eigvalsh, svdvals, matrix_rank, of=Toeplitz, when=is_narrow)
 def toeplitz_by_banded_form(x: Toeplitz) -> Banded:
-    """The banded form, of few diagonals."""
-    remark("the banded form, of few diagonals")
+    """Return the banded form, which has few diagonals."""
+    remark("the banded form, which has few diagonals")
     return at_diagonals(x, x.offsets)

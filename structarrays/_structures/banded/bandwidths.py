@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .array import Banded
 
 NARROW = 64
-"""The largest number of diagonals on either side of a band that never counts as filling a matrix: its programs compile quickly."""
+"""A band with at most this number of diagonals on either side never counts as full: its programs compile quickly."""
 
 WORK = 2 * NARROW**2
 """The number of multiplications for each row above which the sparse factors take less time than the factors of the band."""
@@ -26,18 +26,18 @@ SPREAD = 8
 
 
 def is_triangular(x: Banded) -> bool:
-    """Whether one side of the main diagonal stores nothing: then an elimination causes no fill."""
+    """Return whether one side of the main diagonal has no stored entries, so that an elimination causes no fill."""
     return 0 in x.bandwidths()
 
 
 def is_spread(x: Banded) -> bool:
-    """Whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
+    """Return whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
     below, above = x.bandwidths()
     return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
 
 
 def fills_matrix(x: Banded, *args: Any, **static: Any) -> bool:
-    """Whether the factors of a band have as many entries as the factors of the dense form."""
+    """Return whether the factors of a band have as many entries as the factors of the dense form."""
     width = max(x.bandwidths())
     return width > NARROW and 2 * width >= min(x.core_shape)
 
@@ -46,12 +46,15 @@ _FILL = "The factors of a band fill the whole band, even if few of its diagonals
 
 
 def ask_for_factors(x: Banded, name: str, width: int) -> None:
-    """Ask the policy if factors with `width` diagonals take more memory than its limit, and far more than the stored entries."""
+    """Apply the policy if `width` diagonals exceed its memory limit and are far more than the stored entries."""
     size = math.prod(x.shape[:-1]) * width
     if size * x.dtype.itemsize > densify_policy.value.limit and width >= SPREAD * max(1, len(x.offsets)):
         allow_dense(x, name, size, reason=_FILL)
 
 
 def is_banded(x: Banded, *args: Any, **static: Any) -> bool:
-    """Whether factorisations keep the band: there is no background, and the factors have fewer entries than the dense form."""
+    """Return whether factorisations keep the band.
+
+    The matrix has no background, and its factors have fewer entries than the dense form.
+    """
     return has_structural_zeros(x) and not fills_matrix(x)

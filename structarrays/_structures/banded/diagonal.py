@@ -37,11 +37,11 @@ class Diagonal(Banded):
     Raises
     ------
     ValueError
-        If `diag` is a scalar, or its length is not that of the diagonal.
+        If `diag` is a scalar, or its length does not fit `shape`.
 
     Notes
     -----
-    Products, `solve`, `inv` and every elementwise function cost ``O(k)``. It is a `Banded` with one offset, 0.
+    Products, `solve`, `inv` and elementwise functions cost ``O(k)``. The array is a `Banded` with one offset, 0.
 
     Examples
     --------
@@ -56,11 +56,13 @@ class Diagonal(Banded):
     def __new__(cls, diag: ParameterLike, *, shape: int | Sequence[int] | None = None) -> Self:
         diag = parameter(diag, "diag", cls.__name__)
         if diag.ndim < 1:
-            raise ValueError("diag must have at least one dimension, got a scalar; Identity(n, scale) takes one")
+            raise ValueError(
+                "diag must have at least one dimension, got a scalar; use Identity(n, scale) for a constant diagonal"
+            )
         k = diag.shape[-1]
         shape = (k, k) if shape is None else matrix_shape(shape, "shape")
         if min(shape) != k:
-            raise ValueError(f"diag of a matrix of shape {shape} has length {min(shape)}, got {k}")
+            raise ValueError(f"diag of a matrix of shape {shape} must have length {min(shape)}, got {k}")
         return cls.make((diag, None), shape)
 
     @property
@@ -71,7 +73,7 @@ class Diagonal(Banded):
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The one offset, 0."""
+        """The offsets of the stored diagonals: the single offset 0."""
         return (0,)
 
     @property
@@ -82,15 +84,15 @@ class Diagonal(Banded):
 
     @property
     def diagonals(self) -> tuple[jax.Array, ...]:
-        """The one diagonal."""
+        """The stored diagonals: the main diagonal."""
         return (self.diag,)
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The one parameter that holds entries."""
+        """The parameter that contains the entries."""
         return self._value[0][:-1]
 
-    pieces = 1  # the one diagonal is as long as the matrix
+    pieces = 1  # the diagonal is as long as the matrix
 
     def _padded_for(self, pieces: int) -> Diagonal:
         return self
@@ -114,9 +116,9 @@ class Identity(Diagonal):
     Parameters
     ----------
     n : int or tuple of int
-        The size, or the core shape ``(m, n)`` of a rectangular one.
+        The size, or the core shape ``(m, n)`` of a rectangular matrix.
     scale : array_like
-        The value on the diagonal, ``(...)``; its shape is the batch shape.
+        The value on the diagonal, ``(...)``. Its shape is the batch shape.
 
     Examples
     --------
@@ -169,31 +171,32 @@ class Identity(Diagonal):
 
 
 def identity_like(x: Array, n: int) -> Identity:
-    """The identity of n rows with the batch shape and the dtype of `x`."""
+    """Return the identity with n rows and with the batch shape and the dtype of `x`."""
     return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
 
 
 def diag(v: ParameterLike, k: int = 0) -> Array:
-    """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
+    """Return a diagonal matrix, or extract a diagonal: `numpy.diag`.
 
     Parameters
     ----------
     v : array_like, (n,) or (m, n)
-        A vector or a matrix. (`Diagonal` and `Banded` take batches of vectors, `linalg.diagonal` batches of matrices.)
+        A vector or a matrix. For batches use `Diagonal` or `Banded` (vectors) and `linalg.diagonal` (matrices).
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        The offset of the diagonal: 0 is the main diagonal, positive offsets are above it, negative ones below.
 
     Returns
     -------
     Diagonal, Banded or Dense
-        Of a vector the square matrix with ``n + abs(k)`` rows, with the one offset `k`; of a matrix the vector ``(p,)``.
+        For a vector, the square matrix with ``n + abs(k)`` rows and the single offset `k`. For a matrix, the diagonal
+        ``(p,)``.
 
     Raises
     ------
     ValueError
         If `v` has neither one nor two dimensions.
     TypeError
-        If `k` is no integer.
+        If `k` is not an integer.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def diag(v: ParameterLike, k: int = 0) -> Array:
     if v.ndim == 2:
         return diagonal(v, offset=k)
     if v.ndim != 1:
-        raise ValueError(f"diag: v must have one dimension or two, got shape {v.shape}")
+        raise ValueError(f"diag: v must have one or two dimensions, got shape {v.shape}")
     n = v.shape[0] + abs(k)
     return Diagonal(v) if k == 0 else Banded([v], (k,), (n, n))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def identity(scale: jax.Array, shape: Shape) -> Diagonal:
-    """A scaled identity; a rectangular one is a `Diagonal`."""
+    """Return a scaled identity: an `Identity`, or a `Diagonal` if it is rectangular."""
     x = Identity.make((scale, None), shape)
     return x if shape[0] == shape[1] else x.freed()
 
@@ -37,12 +37,12 @@ def _ones(x: Diagonal, dtype: DTypeLike | None = None) -> jax.Array:
 
 
 def phase(z: jax.Array) -> jax.Array:
-    """``z / abs(z)``, and 1 for zero."""
+    """Return ``z / abs(z)``, and 1 for zero."""
     zero = z == 0
     if not jnp.iscomplexobj(z):
         return jnp.where(zero, 1, jnp.sign(z))
     z = jnp.where(zero, 1, z)
-    return z / jnp.abs(z)  # JAX gives its `sign` the derivative 0, for complex numbers too
+    return z / jnp.abs(z)  # the derivative of JAX's `sign` is 0, for complex numbers too
 
 
 # ---- eigenvalues --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def _svdvals_identity(x: Identity) -> Dense:
 
 @svd.kernel(Diagonal, when=has_structural_zeros)
 def _svd_diagonal(x: Diagonal, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
-    """``U = phases P`` and ``Vh = P^T``, where P sorts; what is longer has unit vectors more, or zeros."""
+    """``U = phases P`` and ``Vh = P^T``, where P sorts. The longer factor is completed by unit vectors or zeros."""
     (m, n), k = x.core_shape, min(x.core_shape)
     values, order = in_order(jnp.abs(x.diag), x.dtype, descending=True)
     columns, rows = (m, n) if full_matrices else (k, k)
@@ -118,7 +118,7 @@ def _matrix_norm_diagonal(x: Diagonal, *, keepdims: bool, ord: float | str) -> D
 
 
 def _is_large(x: Diagonal, rtol: jax.Array | None) -> jax.Array:
-    """Which entries count as nonzero: those above `rtol` times the largest."""
+    """Return a mask of the entries that count as nonzero: those above `rtol` times the largest."""
     magnitude = jnp.abs(x.entries[0])
     if type(x) is Identity:
         return magnitude > tolerance(x, rtol) * magnitude
@@ -137,7 +137,7 @@ def _matrix_rank_diagonal(x: Diagonal, *, rtol: jax.Array | None) -> Dense:
 def _pinv_diagonal(x: Diagonal, *, rtol: jax.Array | None) -> Diagonal:
     large = _is_large(x, rtol)
     (entries,) = x.entries
-    # NaN is not large, but does not vanish either.
+    # NaN is not large, but must not become zero.
     inverse = jnp.where(large | jnp.isnan(entries), 1 / jnp.where(entries == 0, 1, entries), 0)
     return type(x).make((jnp.broadcast_to(inverse, entries.shape), None), x.core_shape[::-1])
 
@@ -152,7 +152,7 @@ def _qr_diagonal(x: Diagonal, *, mode: str) -> tuple[Diagonal, Diagonal]:
     (entries,) = x.entries
     if x.dtype.kind != "c":
         return identity(_ones(x), (m, inner)), type(x).make((entries, None), (inner, n))
-    # The diagonal of R is real, so the phases are Q's.
+    # The diagonal of R is real, so Q has the phases.
     r = type(x).make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
     if type(x) is Identity:
         return identity(phase(entries), (m, inner)), r

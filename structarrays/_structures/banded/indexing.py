@@ -1,4 +1,4 @@
-"""Indexing of banded arrays: elements, rows and columns in time of their length, slices that keep the band, writes."""
+"""Indexing of banded arrays: elements, rows and columns in linear time, slices that keep the band, and writes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def _equal_steps(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key is two slices with one positive step."""
+    """Return whether a key is two slices with one positive step."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] > 0
 
 
 @index.kernel(Banded, when=_equal_steps)
 def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Banded:
-    """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
+    """Take the rows ``a + s i`` and columns ``b + s j``: the diagonal k gets the offset ``(k + a - b) / s``."""
     (_, a, m, step), (_, b, n, _) = key
     diagonals, offsets = [], []
     for k, d in zip(x.offsets, x.diagonals, strict=True):
@@ -40,7 +40,7 @@ def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any,
         length = band_numerics.diagonal_length((m, n), offset)
         if remainder or not length:
             continue
-        first = a + step * max(0, -offset) - max(0, -k)  # the row of the first entry, as a place on the old diagonal
+        first = a + step * max(0, -offset) - max(0, -k)  # the index of the first entry on the old diagonal
         diagonals.append(d[..., first : first + step * (length - 1) + 1 : step])
         offsets.append(offset)
     if _scale_survives(x, a, b, m, n, step):
@@ -49,14 +49,14 @@ def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any,
 
 
 def _selects_rows(x: Banded, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key takes rows at an index array, and all columns."""
+    """Return whether a key takes rows at an index array, and all columns."""
     rows = not x.batch_shape and selected_axis(x, operands, key) == 0 and np.ndim(operands[0]) == 1
     return rows and key[1] == ("slice", 0, x.shape[1], 1) and pays(x)
 
 
 @index.eager_kernel(Banded, tuple, when=_selects_rows)
 def _index_banded_eagerly(x: Banded, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Sparse:
-    """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
+    """Take rows in any order: from each diagonal the entries in these rows, at ``column = row + k``."""
     (m, n), places, x = x.core_shape, np.asarray(operands[0]), x.freed()
     increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
     if not increasing:
@@ -67,25 +67,28 @@ def _index_banded_eagerly(x: Banded, operands: tuple[Any, ...], *, key: tuple[tu
     parts = [(np.zeros(0, x.dtype), np.zeros(0, dtype), np.zeros(0, dtype))]
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         above = max(0, -k)
-        if increasing:  # as those of a mask are
+        if increasing:  # as for a mask
             rows: slice | np.ndarray = slice(*np.searchsorted(places, (above, above + d.shape[-1])))
         else:
             rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
         on_diagonal = places[rows] - above
         parts.append((np.asarray(d)[on_diagonal], numbers[rows], (on_diagonal + max(0, k)).astype(dtype)))
     leaves = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    order = np.argsort(leaves[1], kind="stable")  # within a row the diagonals are sorted already
+    order = np.argsort(leaves[1], kind="stable")  # the diagonals are already sorted within a row
     leaves = [leaf[order] for leaf in leaves]
     return Sparse.make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
 
 
 def _scale_survives(x: Banded, a: int, b: int, m: int, n: int, step: int) -> TypeGuard[Identity]:
-    """Whether a principal part of a scaled identity is asked for, which is one."""
+    """Return whether a key takes a principal part of a scaled identity, which is a scaled identity again."""
     return hasattr(x, "scale") and a == b and m == n
 
 
 def single_entries(shape: Shape, rows: Item, columns: Item) -> tuple[np.ndarray, ...] | None:
-    """Rows and columns of the single entries that a key names, not negative; None for slices, traced and higher-dimensional indices."""
+    """Return the non-negative rows and columns of the single entries that a key selects.
+
+    The result is None for slices, and for traced and higher-dimensional indices.
+    """
     if rows.kind == "slice" or columns.kind == "slice":
         return None
     i, j = (np.asarray(item.start) if item.kind == "int" else item.array for item in (rows, columns))
@@ -96,7 +99,7 @@ def single_entries(shape: Shape, rows: Item, columns: Item) -> tuple[np.ndarray,
 
 @write_entries.kernel(Banded)
 def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
-    """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
+    """Write single entries: replace stored ones, and add the diagonals of the others to the pattern."""
     batch, (rows, columns) = items[:-2], items[-2:]
     where = single_entries(x.core_shape, rows, columns)
     if where is None or not indexing.is_basic(batch) or x.background is not None:
@@ -109,7 +112,7 @@ def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned:
     offsets = tuple(sorted(needed | set(x.offsets)))
     stored = sum(band_numerics.diagonal_length((m, n), k) for k in offsets)
     if offsets != x.offsets and stored > max(3 * m * n // 4, m + n):
-        return None  # so many diagonals are dearer than the dense form
+        return None  # that many diagonals cost more than the dense form
     if offsets != x.offsets or x.freed() is not x:
         x, owned = bands([x.diagonal(k) for k in offsets], offsets, (m, n), dtype=x.dtype, batch=x.batch_shape), False
     data = value.to_jax()
@@ -125,6 +128,6 @@ def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned:
             key = (*indexing.as_key(batch), place[chosen])
             diagonals[at] = diagonals[at].at[key].set(part)
     if not owned:
-        # From here on the handle owns all of its parameters, so none may be another array's.
+        # The handle now owns all its parameters: none may be shared with another array.
         diagonals = [d if offsets[a] in needed else jnp.copy(d) for a, d in enumerate(diagonals)]
     return x.rebuild(diagonals, None)

@@ -1,4 +1,4 @@
-"""Products, transposes and parts of banded matrices; those of `Diagonal` and `Identity` are the same, or narrower."""
+"""Products, transposes and parts of banded matrices; kernels for `Diagonal` and `Identity` are special cases."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def _matmul_dense_banded(x1: Dense, x2: Banded) -> Dense:
         product = band_numerics.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
     if x2.background is not None:
         transposed = matrix_transpose.dispatch(x2)
-        if x1.ndim > 1:  # the rows of x1 are one more batch dimension
+        if x1.ndim > 1:  # the rows of x1 become a batch dimension
             transposed = transposed.map_parameters(lambda leaf: jnp.expand_dims(leaf, len(x2.batch_shape)))
         product = product + _background_product(transposed, x1.data, -1)
     return Dense.make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
 
 
 _SHORT_GAP = 32
-"""The largest difference of two neighbouring offsets at which the diagonals between them are filled in."""
+"""The largest difference of two neighbouring offsets for which the diagonals between them are filled in."""
 
 
 def _contiguous(x: Banded) -> Banded:
-    """The array in which the background fills short gaps between stored diagonals."""
+    """Return the array with short gaps between stored diagonals filled by the background."""
     filled = [
         k for low, high in itertools.pairwise(x.offsets) if high - low <= _SHORT_GAP for k in range(low + 1, high)
     ]
@@ -77,10 +77,10 @@ def _contiguous(x: Banded) -> Banded:
 
 
 def _background_product(x: Banded, data: jax.Array, axis: int) -> jax.Array:
-    """The contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
+    """Return the contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
 
-    Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
-    Subtracting sums would spread NaN and infinities. So the contributions are running sums from either side, and sums over windows.
+    The contributions are running sums from either side, and sums over windows. The rank-one term ``b * sum(data)``
+    minus the part inside the band would lose digits, and subtracting sums would spread NaN and infinities.
     """
     m, n = x.core_shape
     stored: Any = x.background  # there is one
@@ -102,7 +102,7 @@ def _background_product(x: Banded, data: jax.Array, axis: int) -> jax.Array:
 
 
 def _gap(terms: jax.Array, first: int, end: int, count: int, axis: int) -> jax.Array:
-    """The sum of the terms ``i + first, …, i + end - 1`` for each row i; terms outside of the array count as zero."""
+    """Return the sum of the terms ``i + first, …, i + end - 1`` for each row i; terms outside the array are zero."""
     size = terms.shape[axis]
     start, stop = first, first + count - 1 + end - first  # the range of the terms of all rows
     inside = jax.lax.slice_in_dim(terms, min(max(start, 0), size), min(max(stop, 0), size), axis=axis)
@@ -113,10 +113,10 @@ def _gap(terms: jax.Array, first: int, end: int, count: int, axis: int) -> jax.A
 
 
 def _window(sums: jax.Array, start: int, count: int, axis: int) -> jax.Array:
-    """Entries ``start, start + 1, …``; those outside of the array are its first and last."""
+    """Return the entries ``start, start + 1, …``; indices outside the array are clipped."""
     size = sums.shape[axis]
     low, high = min(max(-start, 0), count), min(max(start + count - size, 0), count)
-    # Slices, and no gathers: XLA computes derivatives of gathers from arrays on a mesh wrongly if it does not divide the length.
+    # Slices instead of gathers: XLA computes wrong derivatives of gathers on a mesh that does not divide the length.
     middle = jax.lax.slice_in_dim(sums, start + low, max(start + low, start + count - high), axis=axis)
     ends = [jax.lax.slice_in_dim(sums, at, at + 1, axis=axis) for at in (0, size - 1)]
     first, last = (jnp.broadcast_to(e, _resized(e.shape, axis, k)) for e, k in zip(ends, (low, high)))
@@ -149,13 +149,13 @@ def _matmul_array_identity(x1: Array, x2: Identity) -> Array:
 
 
 def scales_pattern(diagonal: Diagonal, x: Array) -> bool:
-    """Whether a square diagonal matrix scales rows or columns of a pattern with structural zeros."""
+    """Return whether a square diagonal matrix scales rows or columns of a pattern with structural zeros."""
     return is_square_pattern(diagonal) and is_zero_outside(x) and x.core_ndim == 2
 
 
 @matmul.kernel(Diagonal, Array, when=scales_pattern)
 def _matmul_diagonal(x1: Diagonal, x2: Array) -> Array:
-    """The rows are scaled, which keeps every pattern."""
+    """Scale the rows, which keeps every pattern."""
     return multiply(Dense.make((x1.diag[..., :, None],)), x2)
 
 
@@ -165,7 +165,7 @@ def _matmul_array_diagonal(x1: Array, x2: Diagonal) -> Array:
 
 
 def _are_identities(x1: Identity, x2: Identity) -> bool:
-    """Rectangular ones have an identity for a product, unless the dimension between them is the smallest."""
+    """Return whether the product of two identities is an identity: the inner dimension is not the smallest one."""
     plain = x1.background is None and x2.background is None
     return plain and x1.shape[-1] >= min(x1.shape[-2], x2.shape[-1])
 
@@ -176,7 +176,7 @@ def _matmul_identity_identity(x1: Identity, x2: Identity) -> Identity:
 
 
 def scaled(x: Array, scale: jax.Array, *, vector: bool = False) -> Array:
-    """The product with a number for each matrix; it keeps every structure."""
+    """Multiply each matrix by a number, which keeps every structure."""
     scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
     return multiply(x, Dense.make((scale,)))
 
@@ -198,7 +198,7 @@ def _matrix_transpose_diagonal(x: Diagonal) -> Diagonal:
 
 @diagonal.kernel(Banded)
 def diagonal_of_pattern(x: Banded | Triangular | Mirrored, *, offset: int) -> Dense:
-    """The diagonal by the method of the class."""
+    """Return the diagonal by the method of the class."""
     return Dense.make((x.diagonal(offset),))
 
 
@@ -221,7 +221,7 @@ def _triu_banded(x: Banded, *, k: int) -> Array:
 
 
 def _keep(x: Banded, offsets: Sequence[int]) -> Array:
-    """The diagonals with these offsets; the array of the same class, if these are all."""
+    """Return the diagonals with these offsets; the array itself, if these are all its diagonals."""
     if len(offsets) == len(x.offsets):
         return x.assuming(frozenset())
     kept = [x.diagonal(k) for k in offsets]

@@ -1,8 +1,8 @@
-"""Reductions and differences of `Banded` arrays, and so of `Diagonal` and `Identity`, by their diagonals.
+"""Reductions and differences of `Banded` arrays, including `Diagonal` and `Identity`, by their diagonals.
 
-A row (or column) meets each diagonal at most once, so its reduction is an elementwise expression of the diagonals,
-aligned by padding with the identity element; what is not stored is the background, as often as `missing` says. The
-shapes and offsets are static, so these counts are, too: where everything is stored, the background takes no part.
+A row or a column meets each diagonal at most once. Its reduction is an elementwise expression of the diagonals, padded
+with the identity element. `missing` counts the background values of each row or column. The shapes and offsets are
+static, and so are these counts: if all entries are stored, the background takes no part.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from ..._core.families.reduction_rule import Monoid
     from ..._core.typing import Shape
 
-# A fused expression of more operands compiles slowly; more diagonals are stacked and reduced.
+# Above this number of diagonals a fused expression compiles slowly; they are stacked and reduced instead.
 _UNROLLED_DIAGONALS = 48
 
-# A diagonal that meets less than one line in so many (of a tall or wide matrix) is combined with these lines alone: padded ones cost
-# their whole length each, and a fused expression of them falls off a cliff (15 times slower, for 5 of 3000 in 100,000 rows).
+# A diagonal of a tall or wide matrix that meets less than one row in this number is combined with these rows alone.
+# Padding would have the full length, and a fused expression of many paddings is 15 times slower (5 of 3000 diagonals
+# in 100,000 rows).
 _SHORT = 4
 
 
@@ -47,7 +48,7 @@ def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], kee
         diagonals: Sequence[jax.Array]
         diagonals, count = x.diagonals, _unstored(x)
         if x.background is None and background is not None and count > 0:
-            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
+            # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
             diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
         return _everything(x, monoid, diagonals, background, count, keepdims)
     counts = missing(x, *axes)
@@ -75,7 +76,7 @@ def _squared_deviations_banded(
 
 
 def _unstored(x: Banded) -> int:
-    """The number of all entries that are not stored."""
+    """Return the number of entries that are not stored."""
     m, n = x.core_shape
     return m * n - sum(d.shape[-1] for d in x.diagonals)
 
@@ -83,7 +84,7 @@ def _unstored(x: Banded) -> int:
 def _everything(
     x: Banded, monoid: Monoid, diagonals: Sequence[jax.Array], background: jax.Array | None, count: int, keepdims: bool
 ) -> Dense:
-    """All entries of a matrix: the diagonals, and the background (None changes nothing) so many times."""
+    """Reduce all entries of a matrix: the diagonals, and the background with its multiplicity (None: ignored)."""
     terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
     terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
@@ -99,12 +100,13 @@ def _lines(
     axes: tuple[int, ...],
     keepdims: bool,
 ) -> Dense:
-    """Each row (``axes == (-1,)``) or column of a matrix: the diagonals, and `start` for what is not stored, if that
-    changes anything.
+    """Reduce each row (``axes == (-1,)``) or column of a matrix.
+
+    `start` is the contribution of the entries that are not stored; None has no effect.
     """
     (axis,) = axes
     length = x.core_shape[0 if axis == -1 else 1]
-    terms = [] if start is None else [start]  # the background first: its zeros meet a product before it overflows
+    terms = [] if start is None else [start]  # the background first: a zero must enter a product before it overflows
     short = []
     for d, k in zip(diagonals, x.offsets, strict=True):
         before, count = max(0, -k if axis == -1 else k), d.shape[-1]
@@ -125,7 +127,7 @@ def _lines(
 
 
 def _repeated(monoid: Monoid, background: jax.Array, counts: np.ndarray) -> jax.Array:
-    """The background's part in each line: as often as `counts` says, which changes where a diagonal begins or ends."""
+    """Reduce the background `counts` times in each row or column; the counts change where a diagonal begins or ends."""
     edges = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
     parts = []
     for start, stop in itertools.pairwise(edges):
@@ -135,7 +137,7 @@ def _repeated(monoid: Monoid, background: jax.Array, counts: np.ndarray) -> jax.
 
 
 def _missing(x: Banded, axis: int) -> jax.Array:
-    """`missing` as an expression, which fuses (a constant of n numbers would be part of the compiled code)."""
+    """`missing` as an expression that fuses; a constant of n numbers would be part of the compiled code."""
     m, n = x.core_shape
     line = lax.iota(jnp.int64 if max(m, n) > 2**31 - 1 else jnp.int32, m if axis == -1 else n)
     count = jnp.full_like(line, n if axis == -1 else m)
@@ -166,7 +168,7 @@ def _diff_banded(x: Banded, *, axis: int, n: int) -> Banded:
 def _column_differences(
     diagonals: dict[int, jax.Array], shape: Shape, background: jax.Array | None
 ) -> tuple[dict[int, jax.Array], Shape]:
-    """``A[:, 1:] - A[:, :-1]``: the diagonal k of the first is the diagonal k + 1 of A, but for a column."""
+    """Return ``A[:, 1:] - A[:, :-1]``. Diagonal k of ``A[:, 1:]`` is the diagonal k + 1 of A, without column 0."""
     shape = (shape[0], shape[1] - 1)
     unstored: Any = 0 if background is None else background[..., None]
 
@@ -174,7 +176,7 @@ def _column_differences(
         d = diagonals.get(source)
         if d is None:
             return unstored
-        skipped = max(0, -k) - max(0, -source)  # rows of the source's diagonal above the first of the result's
+        skipped = max(0, -k) - max(0, -source)  # rows of the source diagonal above the first row of the result
         return lax.slice_in_dim(d, skipped, skipped + length, axis=-1)
 
     result: dict[int, jax.Array] = {}

@@ -1,6 +1,6 @@
 """Linear systems, inverses, determinants and Cholesky factors of banded, diagonal and scaled identity matrices.
 
-An array with a background has no kernel here (`has_structural_zeros`): it is expanded.
+No kernel here takes an array with a background (`has_structural_zeros`): such an array uses its dense form.
 """
 
 from __future__ import annotations

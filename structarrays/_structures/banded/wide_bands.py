@@ -1,8 +1,9 @@
 """Solvers for banded matrices with diagonals far apart, such as grids and periodic boundaries.
 
-An elimination fills the whole band. If the factors of the sparse matrix cost less, the sparse form solves the linear system. Sparse solvers do
-not serve small matrices and some data types. For these the dense form follows, under the policy of `densify`, if the bandwidth is at least
-half of the size. The static offsets decide.
+An elimination fills the whole band. If the factors of the sparse matrix cost less, the sparse form solves the linear
+system. Sparse solvers do not serve small matrices and some data types. For these the dense form follows, under the
+policy of `densify`, if the bandwidth is at least half of the size. The static offsets decide.
+
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _fills(x: Banded, *args: Any) -> bool:
 
 
 def _is_sparse(x: Banded, *args: Any) -> bool:
-    """Whether the sparse form solves linear systems with this band."""
+    """Return whether the sparse form solves linear systems with this band."""
     entries = sum(d.shape[-1] for d in x.diagonals)
     return has_structural_zeros(x) and is_spread(x) and is_worth_solving(x.shape[-1], entries, x.dtype)
 

@@ -1,4 +1,4 @@
-"""Arrays of one number."""
+"""Arrays with one value everywhere."""
 
 FILES = (
     "array",
@@ -9,4 +9,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Fill",)
-"""What the namespace has of this package."""
+"""The public names of this package."""

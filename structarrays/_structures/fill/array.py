@@ -1,4 +1,4 @@
-"""`Fill`: one value everywhere."""
+"""`Fill`: an array with one value everywhere."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Fill(Array):
     Parameters
     ----------
     value : array_like
-        The value, ``(...)``; its shape is the batch shape.
+        The value, ``(...)``. Its shape is the batch shape.
     shape : int or tuple of int
-        The core shape, any number of dimensions; the array's shape is ``value.shape + shape``.
+        The core shape, with any number of dimensions. The array has the shape ``value.shape + shape``.
 
     Raises
     ------
@@ -40,7 +40,7 @@ class Fill(Array):
 
     Notes
     -----
-    It stores one number for each batch entry. Elementwise functions of it and with it cost as much as of a scalar.
+    The array stores one number for each batch entry. Elementwise functions cost as much as for a scalar.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Fill(Array):
 
     @property
     def core_ndim(self) -> int:
-        """The number of dimensions that the one value fills."""
+        """The number of core dimensions."""
         return len(self.meta)
 
     @property
@@ -71,17 +71,17 @@ class Fill(Array):
         return shape
 
     def description(self) -> tuple[list[str], bool]:
-        return [inline(self.value)[0], f"{self.meta}"], True  # one number says it all, however large the array is
+        return [inline(self.value)[0], f"{self.meta}"], True  # one number describes an array of any size
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.everywhere(rows, columns, pattern.BACKGROUND)
 
     def _constant_data(self) -> jax.Array:
-        """The value with ones for the core dimensions."""
+        """Return the value with core dimensions of size 1."""
         return self.value.reshape(self.value.shape + (1,) * len(self.meta))
 
     def constant_over(self, core: int) -> jax.Array | None:
-        """The data with ones where it is constant over the last `core` dimensions."""
+        """Return the data with size 1 in the last `core` dimensions if it is constant over them, else None."""
         data = self._constant_data()
         return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
 
@@ -93,12 +93,12 @@ class Fill(Array):
 
 
 def fills_matrices(x: Fill, *args: Array) -> bool:
-    """Whether the one value fills at least two dimensions, so that each matrix is constant."""
+    """Return whether the value fills at least two dimensions, so that each matrix is constant."""
     return len(x.meta) >= 2
 
 
 def core_shape(shape: Any, argument: str) -> tuple[int, ...]:
-    """A shape as a tuple of non-negative integers."""
+    """Return a shape as a tuple of non-negative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
         sizes: Shape = tuple(operator.index(n) for n in shape)
@@ -111,6 +111,6 @@ def core_shape(shape: Any, argument: str) -> tuple[int, ...]:
 
 @validated.kernel(Fill)
 def check_fill(x: Fill) -> None:
-    """Raise unless the parameter is the value, a scalar."""
+    """Raise unless the only parameter is the value."""
     check_sizes(x.meta)
     check_leaves(x, ())

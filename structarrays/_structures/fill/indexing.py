@@ -1,4 +1,4 @@
-"""Indexing of filled arrays: whatever a key selects of them is filled."""
+"""Indexing of filled arrays, whose parts are filled arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .array import Fill
 
 @index.kernel(Fill)
 def _index_fill(x: Fill, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Dense | Fill:
-    """Every key of the core selects elements that are all the same: only the shape is computed."""
+    """Compute only the shape: all selected elements are equal."""
     batch = len(x.batch_shape)
     core = x.shape[batch:]
     selected = jax.eval_shape(lambda o: jnp.zeros(core, bool)[_numpy_key(key, o)], operands).shape

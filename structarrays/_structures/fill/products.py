@@ -1,4 +1,4 @@
-"""Products with `Fill`, a matrix of rank one, all of whose rows are equal, and the rest of its linear algebra."""
+"""Products with `Fill`, a matrix of rank one with equal rows, and other linear algebra."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _filled(value: jax.Array, core: Sequence[int]) -> Dense | Fill:
 
 
 def _is_constant(x: Fill, *args: Array, **static: Any) -> bool:
-    """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
+    """Return whether each matrix (or the vector) has one value; a `Fill` may have fewer than two core dimensions."""
     return len(x.meta) >= min(2, x.ndim)
 
 
@@ -50,7 +50,7 @@ def _is_constant(x: Fill, *args: Array, **static: Any) -> bool:
 
 
 def _is_beside_a_row(x1: Fill | Dense, x2: Fill | Dense) -> bool:
-    """Whether the result is a matrix with equal rows, more than one: a column's stays a `Fill`, by the rule."""
+    """Return whether the result has equal rows, more than one; the general rule keeps a constant column a `Fill`."""
     fill, row = (x1, x2) if type(x2) is Dense else (x2, x1)
     core = jnp.broadcast_shapes(x1.shape, x2.shape)[-2:]
     return fill.core_ndim == 2 and min(core) > 1 and (1, *row.shape)[-2:] == (1, core[1])
@@ -69,7 +69,7 @@ def _divide_fill_dense(x1: Fill | Dense, x2: Dense | Fill) -> Array:
 
 
 def _equal_rows(function: Function[..., Any], x1: Fill | Dense, x2: Fill | Dense) -> Array:
-    """One row, as a matrix of rank one."""
+    """Compute one row, and return a matrix of rank one."""
     row = function.dispatch(*(x if type(x) is Dense else Dense.make((x.constant_over(2),)) for x in (x1, x2)))
     return line_of_rank_one(row.data, jnp.broadcast_shapes(x1.shape, x2.shape)[-2:])
 
@@ -79,7 +79,7 @@ def _equal_rows(function: Function[..., Any], x1: Fill | Dense, x2: Fill | Dense
 
 @matmul.kernel(Fill, Fill, when=lambda x1, x2: _is_constant(x1) and _is_constant(x2))
 def _matmul_fill_fill(x1: Fill, x2: Fill) -> Array:
-    """Each entry is a sum of equal products; batch and remaining core dimensions broadcast as in a multiplication."""
+    """Multiply: each entry is a sum of equal products. Batch and remaining core dimensions broadcast."""
     count = x1.shape[-1]
     rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
     columns = x2.meta[-1:] if x2.ndim > 1 else ()
@@ -115,7 +115,7 @@ def _matmul_dense_fill(x1: Dense, x2: Fill) -> Dense:
 
 
 def is_narrow(x: Fill, axis: int) -> bool:
-    """Whether a constant factor is a vector, or has a single column (axis -1) or row: its dense form costs what a vector costs."""
+    """Return whether a constant factor has a single column (axis -1) or row, so that its dense form is cheap."""
     return x.ndim == 1 or x.shape[axis] == 1
 
 
@@ -172,7 +172,7 @@ def _is_singular(x: Fill, *args: Any, **static: Any) -> bool:
 
 
 def _nothing(x: Fill, shape: Shape, core: int = 2) -> tuple[Dense | Fill, jax.Array]:
-    """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
+    """Return the result for singular matrices, if there are any; NaN is not a bad pivot, as in all solvers."""
     batch = shape[: len(shape) - core]
     ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
     result = _filled(nowhere(jnp.broadcast_to(x.value, batch)), shape[len(batch) :])
@@ -197,7 +197,7 @@ def _cholesky_fill(x: Fill, *, upper: bool) -> tuple[Dense | Fill, jax.Array]:
 
 
 def _zero(x: Fill) -> jax.Array:
-    """The determinants: zeros, or NaN where the value is not finite."""
+    """Return the determinants: zeros, or NaN if the value is not finite."""
     return jnp.abs(0 * x.value).astype(x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Reductions and differences of `Fill`: of one value, so many times."""
+"""Reductions and differences of `Fill`, from the value and the number of its repetitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _squared_deviations_fill(
 
 
 def _reduce(x: Fill, value: jax.Array, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense | Fill:
-    """A value for every element of `x`, reduced; still a `Fill` if there is a dimension left to fill."""
+    """Reduce a value for every element of `x`; the result is a `Fill` if a core dimension is left."""
     core = list(x.meta)
     count = 1
     for axis in axes:
@@ -45,5 +45,5 @@ def _reduce(x: Fill, value: jax.Array, monoid: Monoid, axes: tuple[int, ...], ke
 def _diff_fill(x: Fill, *, axis: int, n: int) -> Fill:
     core = list(x.meta)
     core[axis - x.ndim] = max(0, core[axis - x.ndim] - n)
-    value = x.value if n == 0 else x.value - x.value  # NaN of infinity, as everywhere
+    value = x.value if n == 0 else x.value - x.value  # NaN if the value is infinite
     return Fill.make((jnp.asarray(value),), tuple(core))

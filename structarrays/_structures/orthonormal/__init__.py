@@ -8,4 +8,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Fourier", "Householder")
-"""What the namespace has of this package."""
+"""The public names of this package."""

@@ -1,4 +1,4 @@
-"""`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows; and of a permutation, which stores entries."""
+"""`Orthonormal`: closed forms for matrices with orthonormal columns or rows, including permutations."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 
 class Orthonormal(GeneratorArray):
-    """The base class of arrays whose columns are orthonormal, or whose rows are: that of the two which is shorter.
+    """Base class of arrays with orthonormal columns (square and tall matrices) or orthonormal rows (wide matrices).
 
-    A class says what its adjoint is, which is its inverse or pseudo-inverse, and its determinant.
+    A subclass defines its adjoint, which is the inverse or pseudo-inverse, and its determinant.
     """
 
     __slots__ = ()
 
     def _adjoint(self) -> Orthonormal:
-        """The conjugate transpose."""
+        """Return the conjugate transpose."""
         raise NotImplementedError
 
     def _determinant(self) -> jax.Array:
-        """Those of square matrices, (...), of modulus 1."""
+        """Return the determinants of square matrices, (...), with modulus 1."""
         raise NotImplementedError
 
     def _solution_remark(self) -> str:
-        """What a product with the adjoint is, and what it costs: a sentence for `explain`."""
+        """Return a phrase for `explain`: the algorithm and the cost of a product with the adjoint."""
         raise NotImplementedError
 
 
 def ones(x: Array, *shape: int, dtype: DTypeLike | None = None) -> jax.Array:
-    """Ones in the batch shape and a further one."""
+    """Return ones with the batch shape and additional dimensions."""
     return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
 
 
@@ -115,7 +115,7 @@ def _qr_orthonormal(x: Orthonormal | Permutation, *, mode: str) -> tuple[Array, 
 
 @lu.kernel(Permutation)
 def _lu_permutation(a: Permutation) -> tuple[jax.Array, Identity, Identity]:
-    """Its rows exchanged are an identity."""
+    """Factorise: the rows, exchanged, are an identity."""
     return a.p, identity_like(a, a.shape[-1]), identity_like(a, a.shape[-1])
 
 

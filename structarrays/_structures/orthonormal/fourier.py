@@ -1,4 +1,4 @@
-"""`Fourier`: the unitary matrix of the discrete Fourier transform, which has no entries to store."""
+"""`Fourier`: the unitary matrix of the discrete Fourier transform, which stores no entries."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ class Fourier(Orthonormal):
     Parameters
     ----------
     n : int
-        The size.
+        The number of rows and columns.
     dtype : dtype, optional
-        ``complex128`` or ``complex64``; by default that of the default precision.
+        ``complex128`` or ``complex64``. Default is the default complex data type.
 
     Raises
     ------
     ValueError
         If `n` is negative, or `dtype` is not complex.
     TypeError
-        If `n` is no integer.
+        If `n` is not an integer.
 
     Notes
     -----
-    It is symmetric and unitary, so that its conjugate is its inverse; ``F @ F`` is the permutation that takes k to -k modulo n. It has no
-    parameters; a single number is there to carry a batch shape.
+    The matrix is symmetric and unitary, so its conjugate is its inverse. ``F @ F`` is the permutation that maps k to -k
+    modulo n. The array has no entries; its parameter is a single number that carries the batch shape.
 
     ==========================================  =================================
-    stores                                      nothing
-    times a matrix, from either side, `solve`   ``O(n log(n))`` for each vector
-    transpose, conjugate, `inv`, `pinv`         nothing is computed
+    storage                                     none
+    product from either side, `solve`           ``O(n log(n))`` for each vector
+    transpose, conjugate, `inv`, `pinv`         no computation
     product of two                              an `Identity` or a `Permutation`
-    `det`, `slogdet`, `svd`, `qr`, norms        known in advance
+    `det`, `slogdet`, `svd`, `qr`, norms        closed forms
     elements, rows, columns                     by the formula
     ==========================================  =================================
 
-    Products are Fourier transforms: their errors are relative to the norm of a vector, and NaN and infinities fill it whole. The
-    determinant follows from the multiplicities of the eigenvalues 1, -1, -i and i (McClellan and Parks, *IEEE Trans. Audio
-    Electroacoustics* 20, 1972).
+    Products are Fourier transforms: their errors are relative to the norm of a vector, and a NaN or an infinity fills
+    the whole vector. The determinant follows from the multiplicities of the eigenvalues 1, -1, -i and i (McClellan and
+    Parks, *IEEE Trans. Audio Electroacoustics* 20, 1972).
 
     Examples
     --------
@@ -100,13 +100,13 @@ class Fourier(Orthonormal):
 
     @property
     def n(self) -> int:
-        """The size."""
+        """The number of rows and columns."""
         n: int = self.meta[0]
         return n
 
     @property
     def conjugated(self) -> bool:
-        """Whether it is the conjugate, which is the inverse: with ``exp(+2j * pi * j * k / n)``."""
+        """Return whether the matrix is the conjugate (inverse) transform, with ``exp(+2j * pi * j * k / n)``."""
         conjugated: bool = self.meta[1]
         return conjugated
 
@@ -147,15 +147,15 @@ class Fourier(Orthonormal):
 
 
 def _transformed(data: jax.Array, conjugated: bool, axis: int) -> jax.Array:
-    """The unitary transform, or its inverse, along an axis."""
+    """Return the unitary transform, or its inverse, along an axis."""
     if data.size == 0:
         return data
-    # What asks for the dense form may be a routine of LAPACK, in the same compiled call.
+    # The caller may be a LAPACK routine in the same compiled call.
     return fft.by_rows((fft.ifft if conjugated else fft.fft)(data, axis=axis, norm="ortho"))
 
 
 def _like(x: Fourier, batch: Shape) -> Shape:
-    """The shape of a product with a matrix whose batch shape is `batch`."""
+    """Return the shape of a product with a matrix whose batch shape is `batch`."""
     return jnp.broadcast_shapes(x.shape[:-2], batch)
 
 
@@ -195,12 +195,12 @@ def _elements_fourier(x: Fourier, i: jax.Array, j: jax.Array) -> jax.Array:
 
 @select_lines.kernel(Fourier)
 def _select_lines_fourier(x: Fourier, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
-    """Where they are dense, by the elements: a transform rounds otherwise, and one element should be one number."""
+    """Compute dense rows or columns element by element: a transform rounds differently, and elements must agree."""
     return selected_lines(x, key, axis, by_elements)
 
 
 def _product_modulo(i: jax.Array, j: jax.Array, n: int) -> jax.Array:
-    """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
+    """Return ``i * j % n``; if the product overflows the integers, by the binary digits of one factor."""
     if n**2 <= jnp.iinfo(i.dtype).max:
         return i * j % n
     i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
@@ -218,20 +218,20 @@ def _product_modulo(i: jax.Array, j: jax.Array, n: int) -> jax.Array:
 
 
 def _reduced(x: jax.Array, n: int) -> jax.Array:
-    """Numbers less than ``2 * n`` modulo n."""
+    """Reduce numbers less than ``2 * n`` modulo n."""
     return jnp.where(x >= n, x - jnp.uint32(n), x)
 
 
 SMALL = 256
-"""Up to this size elements are read from a table of the roots, so that one is the same number wherever it is asked for."""
+"""Up to this size the elements come from a table of roots, so that equal elements are equal in every result."""
 
 
 def _roots(x: Fourier, powers: np.ndarray | jax.Array) -> jax.Array:
-    """The roots of unity that the elements are, divided by ``sqrt(n)``."""
+    """Return the roots of unity with these powers, divided by ``sqrt(n)``."""
     n, sign = max(1, x.n), 1 if x.conjugated else -1
     if n <= SMALL:
         unit = np.zeros(n)
-        unit[sign % n] = n  # of which the inverse transform has the roots of unity to the last digit
+        unit[sign % n] = n  # its inverse transform gives the roots of unity to the last digit
         table = np.fft.ifft(unit) / math.sqrt(n)
         return jnp.asarray(table.astype(x.dtype))[powers]
     angle = ((2 * np.pi / n) * powers).astype(real_dtype(x.dtype)) * sign
@@ -242,7 +242,7 @@ def _roots(x: Fourier, powers: np.ndarray | jax.Array) -> jax.Array:
 
 
 def _multiplicities(n: int) -> tuple[int, int, int, int]:
-    """How often 1, -1, -i and i are eigenvalues."""
+    """Return the multiplicities of the eigenvalues 1, -1, -i and i."""
     return (n // 4 + 1, (n + 2) // 4, (n + 1) // 4, (n + 3) // 4 - 1) if n else (0, 0, 0, 0)
 
 
@@ -258,7 +258,7 @@ def _eigvals_fourier(x: Fourier) -> Dense:
 
 
 def _conjugate_transform(x: Circulant) -> Fourier:
-    """The matrix whose columns are the eigenvectors, those of the transform of the first column in their order."""
+    """Return the matrix of eigenvectors; the eigenvalues are the transform of the first column, in the same order."""
     dtype = complex_dtype(x.dtype)
     return Fourier.make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
 
@@ -270,7 +270,7 @@ def _eig_circulant(x: Circulant) -> tuple[Array, Fourier]:
 
 @eigh.kernel(Circulant, when=is_complex)
 def _eigh_circulant(x: Circulant) -> tuple[Dense, Array]:
-    """Those of a real matrix are real, and no columns of a Fourier matrix."""
+    """Eigenvectors of a real matrix are real, so they are not the columns of a Fourier matrix."""
     values: Any = circulant_kernel.full_spectrum(x.c).real
     values, order = in_order(values, x.dtype)
     return values, product(_conjugate_transform(x), order.mT)
@@ -278,7 +278,7 @@ def _eigh_circulant(x: Circulant) -> tuple[Dense, Array]:
 
 @validated.kernel(Fourier)
 def check_fourier(x: Fourier) -> None:
-    """Raise unless the parameter is a complex scalar, with the batch shape and the dtype of the array."""
+    """Raise unless the parameter is a complex scalar with the batch shape and the dtype of the array."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is bool, x)
     check_sizes(x.meta[:1])
     check_leaves(x, ())

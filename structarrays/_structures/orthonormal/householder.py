@@ -1,4 +1,4 @@
-"""`Householder`: the unitary factor of a QR decomposition, held as reflectors; and the decomposition of banded matrices, which makes it."""
+"""`Householder`: the unitary factor of a QR decomposition, stored as reflectors; and the QR decomposition of bands."""
 
 from __future__ import annotations
 
@@ -37,40 +37,41 @@ class Householder(Orthonormal):
     Parameters
     ----------
     v : array_like
-        The vectors of k reflectors, ``(..., k, w)``: of the j-th, its elements ``j, ..., j + w - 1``, where all others are zero. What
-        lies below the last row is not read. In LAPACK's convention the first is 1.
+        The vectors of k reflectors, ``(..., k, w)``: the elements ``j, ..., j + w - 1`` of the j-th vector, whose other
+        elements are zero. Elements below the last row are not read. In LAPACK's convention the first element is 1.
     tau : array_like
-        Their factors, ``(..., k)``. The batch shapes broadcast, the dtypes are promoted; integers become the default floating-point dtype.
+        The factors of the reflectors, ``(..., k)``. The batch shapes broadcast, the dtypes are promoted. Integers
+        become the default floating-point dtype.
     shape : tuple of int
-        ``(m, c)``: the size of the reflectors, no less than k, and the number of columns, no more than m.
+        ``(m, c)``: the size m of the reflectors, at least k, and the number c of columns, at most m.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or (in an eager call) a reflector is not unitary.
+        If the shapes do not fit, or if a reflector is not unitary (checked in eager calls).
     TypeError
         If `v` or `tau` is boolean.
 
     Notes
     -----
-    The value is :math:`H_0 H_1 \cdots H_{k-1}`, or its first c columns, where :math:`H_j = I - \tau_j v_j v_j^H`, which is
-    unitary where :math:`|1 - \tau_j |v_j|^2| = 1`. Complex :math:`\tau` are LAPACK's: they let R have a real diagonal. See Golub and Van Loan,
-    *Matrix Computations*, 5.1.6.
+    The value is :math:`H_0 H_1 \cdots H_{k-1}`, or its first c columns, with :math:`H_j = I - \tau_j v_j v_j^H`. The
+    reflector is unitary if :math:`|1 - \tau_j |v_j|^2| = 1`. LAPACK uses complex :math:`\tau` so that R has a real
+    diagonal. See Golub and Van Loan, *Matrix Computations*, 5.1.6.
 
     ==========================================  =============================================
-    stores                                      ``k (w + 1)``
-    times a matrix, from either side, `solve`   ``O(k w)`` for each vector
-    transpose, `inv`, `pinv`                    nothing is computed: the adjoint
+    storage                                     ``k (w + 1)``
+    product from either side, `solve`           ``O(k w)`` for each vector
+    transpose, `inv`, `pinv`                    no computation: the adjoint
     conjugate                                   ``O(k w)``
-    `det`, `slogdet`                            ``O(k w)``, each reflector's eigenvalue
-    `svd`, `svdvals`, `matrix_rank`, norms      known in advance
-    a row, a column, a few elements             a product with so many unit vectors
+    `det`, `slogdet`                            ``O(k w)``, one eigenvalue for each reflector
+    `svd`, `svdvals`, `matrix_rank`, norms      closed forms
+    a row, a column, a few elements             a product with unit vectors
     elementwise functions                       the dense form
     ==========================================  =============================================
 
-    `linalg.qr` makes it of a `Banded` matrix, with w one more than there are diagonals below the main one.
-    Of each :math:`\tau_j` the phase of :math:`1 - \tau_j |v_j|^2` is used, so that the array is unitary to rounding, and stays so along
-    derivatives by `v` and `tau`.
+    `linalg.qr` returns this structure for a `Banded` matrix; w is one more than its number of subdiagonals. Only the
+    phase of :math:`1 - \tau_j |v_j|^2` of each :math:`\tau_j` is used. So the array is unitary to rounding, also along
+    derivatives with respect to `v` and `tau`.
 
     Examples
     --------
@@ -94,13 +95,11 @@ class Householder(Orthonormal):
                 raise ValueError(f"{argument} must have at least {least} dimensions, got shape {a.shape}")
         (k, w), (m, c) = v.shape[-2:], matrix_shape(shape, "shape")
         if tau.shape[-1] != k:
-            raise ValueError(f"v and tau must have as many reflectors, got shapes {v.shape} and {tau.shape}")
+            raise ValueError(f"v and tau must have the same number of reflectors, got shapes {v.shape} and {tau.shape}")
         if w < 1:
             raise ValueError(f"v must have at least one element for each reflector, got shape {v.shape}")
         if not max(k, c) <= m:
-            raise ValueError(
-                f"shape must be (m, c) with c <= m and no fewer rows than the {k} reflectors, got {(m, c)}"
-            )
+            raise ValueError(f"shape must be (m, c) with c <= m and m >= {k}, the number of reflectors, got {(m, c)}")
         batch = batch_shape_of(v=v.shape[:-2], tau=tau.shape[:-1])
         dtype = dtypes.promote(v.dtype, tau.dtype)
         dtype = dtype if dtype.kind in "fc" else dtypes.default_dtype("f")
@@ -118,13 +117,13 @@ class Householder(Orthonormal):
 
     @property
     def tau(self) -> jax.Array:
-        """Their factors, ``(..., k)``."""
+        """The factors of the reflectors, ``(..., k)``."""
         tau: jax.Array = self._value[0][1].data[..., 0]
         return tau
 
     @property
     def adjoint(self) -> bool:
-        """Whether it is the conjugate transpose of the product of the reflectors."""
+        """Return whether the matrix is the conjugate transpose of the product of the reflectors."""
         adjoint: bool = self.meta[2]
         return adjoint
 
@@ -140,7 +139,7 @@ class Householder(Orthonormal):
         return cost
 
     def times(self, columns: jax.Array) -> jax.Array:
-        """Reflector by reflector."""
+        """Apply the reflectors one after the other."""
         m, _, adjoint = self.meta
         return banded_qr.multiply(self.v, self.tau, columns, m, adjoint)[..., : self.shape[-2], :]
 
@@ -148,15 +147,17 @@ class Householder(Orthonormal):
         return cast("Householder", conj(self))._adjoint()
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
-        all before that follow.
+        """Return the pattern: a column equals a column of the identity until a reflector meets it.
+
+        Otherwise it is filled from the top to the end of the first reflector that meets it, since all previous
+        reflectors are applied afterwards.
         """
         if self.adjoint:
             rows, columns = columns, rows
         k, w = self._value[0][0].shape[-2:]
         hit = pattern.meets_band(rows, columns, 0, 0)
         if k and w > 1:
-            last = np.minimum(columns[:, 1] - 1, k + w - 2)  # the last of the columns that a reflector meets
+            last = np.minimum(columns[:, 1] - 1, k + w - 2)  # the last column that a reflector meets
             hit |= (rows[:, :1] < np.minimum(last, k - 1) + w) & (last >= columns[:, 0])
         kinds = np.where(hit, pattern.COMPUTED, pattern.ZERO).astype(np.uint8)
         return kinds.T if self.adjoint else kinds
@@ -183,19 +184,20 @@ class Householder(Orthonormal):
 
 
 def _reflectors(v: jax.Array, tau: jax.Array, meta: tuple[int, int, bool]) -> Householder:
-    """The array with these parameters, of one batch shape and dtype."""
+    """Return the array with these parameters, with one batch shape and dtype."""
     return Householder.make((Dense.make((v,)), Dense.make((tau[..., None],))), meta)
 
 
 def _check_unitary(v: jax.Array | np.ndarray, tau: jax.Array | np.ndarray) -> None:
-    """Raise unless the reflectors are unitary, as far as what a few digits of them are lost to."""
+    """Raise unless the reflectors are unitary, up to the loss of a few digits."""
     v, tau = np.asarray(v), np.asarray(tau)
     value = np.abs(1 - tau * np.sum(np.abs(v) ** 2, axis=-1))
     wrong = np.argwhere(np.abs(value - 1) > np.sqrt(np.finfo(value.dtype).eps))
     if wrong.size:
         place = tuple(wrong[0].tolist())
         raise ValueError(
-            f"tau must make each reflector unitary, abs(1 - tau * norm(v)**2) = 1, got {value[place]} for number {place[-1]}"
+            f"tau must make each reflector unitary, abs(1 - tau * norm(v)**2) = 1, got {value[place]} for reflector "
+            f"{place[-1]}"
         )
 
 
@@ -208,7 +210,7 @@ def _identity(x: Array, m: int, n: int) -> Diagonal:
 
 @svd.kernel(Householder)
 def _svd_householder(x: Householder, *, full_matrices: bool) -> tuple[Array, Array, Array]:
-    """The array itself, with all its columns (the adjoint: rows) if they are asked for, and an identity."""
+    """Return the array itself, with all columns (the adjoint: all rows) if they are requested, and an identity."""
     m, c, adjoint = x.meta
     columns = Householder.make(x._value[0], (m, m if full_matrices else c, adjoint))
     rest, values = _identity(x, c, c), svdvals.dispatch(x)
@@ -231,7 +233,7 @@ def _is_upper_band(x: Banded) -> bool:
 
 @qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
 def _qr_banded(x: Banded, *, mode: str) -> tuple[Array, Banded]:
-    """R has as many superdiagonals as there are diagonals on both sides."""
+    """Factorise: R has as many superdiagonals as the matrix has off-diagonals on both sides."""
     m, n = x.core_shape
     inner = m if mode == "complete" else min(m, n)
     if x.bandwidths()[0] == 0:
@@ -245,7 +247,7 @@ def _qr_banded(x: Banded, *, mode: str) -> tuple[Array, Banded]:
 
 
 def _of_upper(x: Banded, inner: int) -> tuple[Diagonal, Banded]:
-    """Of a matrix that is upper triangular; but for phases, which make the diagonal of R real, it is R itself."""
+    """Factorise an upper triangular matrix: R is the matrix, scaled by phases so that its diagonal is real."""
     m, n = x.core_shape
     offsets, diagonals = x.offsets, list(x.diagonals)
     if x.dtype.kind != "c" or 0 not in offsets:
@@ -261,7 +263,7 @@ def _of_upper(x: Banded, inner: int) -> tuple[Diagonal, Banded]:
 
 @validated.kernel(Householder)
 def check_householder(x: Householder) -> None:
-    """Raise unless the parts are dense vectors and factors of reflectors that fit the number of rows."""
+    """Raise unless the parameters are vectors and factors of reflectors that fit the number of rows."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     m, c = check_sizes(x.meta[:2], 2)
     (k, w), (reflectors, one) = check_parts(x, 2, 2)

@@ -1,7 +1,7 @@
-"""Band matrices on a ring: `PeriodicBanded`."""
+"""Periodic band matrices: `PeriodicBanded`."""
 
 FILES = ("array", "indexing", "products", "solvers")
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("PeriodicBanded",)
-"""What the namespace has of this package."""
+"""The public names of this package."""

@@ -1,4 +1,4 @@
-"""`PeriodicBanded`: a band matrix on a ring, whose diagonals go on in the corners."""
+"""`PeriodicBanded`: a band matrix whose diagonals wrap around the edge."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class PeriodicBanded(EntryArray):
-    r"""A square matrix that is stored by diagonals which go on around the edge: ``A[i, (i + k) mod n]`` for each offset k.
+    r"""A square matrix stored by diagonals that wrap around the edge: ``A[i, (i + k) mod n]`` for each offset k.
 
-    Periodic splines, differences on a circle, chains that are closed to a ring.
+    Examples are periodic splines, finite differences on a circle, and closed chains.
 
     Parameters
     ----------
     diagonals : sequence of array_like
         One vector ``(..., n)`` for each offset: entry ``i`` is ``A[i, (i + k) mod n]``. The batch shapes broadcast.
     offsets : sequence of int
-        Which diagonal each vector is; offsets count modulo n.
+        The offset of each diagonal, modulo n.
 
     Raises
     ------
@@ -52,14 +52,14 @@ class PeriodicBanded(EntryArray):
 
     ====================================  ==========================================
     elementwise, reductions, transpose    ``O(d n)``
-    times a vector                        ``O(d n)``
-    times a matrix of d' diagonals        ``O(d d' n)``
+    product with a vector                 ``O(d n)``
+    product with d' diagonals             ``O(d d' n)``
     solve, `slogdet`, `cholesky`          ``O(w**2 n)``
     `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
-    Systems, determinants and eigenvalues are those of a `Banded` matrix: rows and columns in the order 0, n - 1, 1, n - 2, … have a
-    band of twice the width and no corners. Its elimination has pivots, so nothing is asked of the matrix.
+    Linear systems, determinants and eigenvalues use a `Banded` matrix: in the order 0, n - 1, 1, n - 2, … of rows and
+    columns the matrix has twice the bandwidth and no corners. The elimination pivots, so the matrix may be general.
 
     Examples
     --------
@@ -81,9 +81,11 @@ class PeriodicBanded(EntryArray):
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
-            raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
+            raise ValueError(
+                f"diagonals and offsets must have the same length, got {len(diagonals)} and {len(offsets)}"
+            )
         if not offsets:
-            raise ValueError("diagonals must not be empty, since their length is the size of the matrix")
+            raise ValueError("diagonals must not be empty: their length is the size of the matrix")
         for i, d in enumerate(diagonals):
             if d.shape[-1:] != diagonals[0].shape[-1:] or d.ndim < 1 or d.shape[-1] == 0:
                 raise ValueError(
@@ -115,7 +117,7 @@ class PeriodicBanded(EntryArray):
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """What it stores: the diagonals."""
+        """The stored entries: the diagonals."""
         return self.diagonals
 
     @property
@@ -126,41 +128,41 @@ class PeriodicBanded(EntryArray):
 
     @property
     def covers(self) -> bool:
-        """Whether every diagonal is stored."""
+        """Return whether every diagonal is stored."""
         size: int = self.meta[1]
         return len(self.offsets) == size
 
     @staticmethod
     def shape_of(leaves: Leaves, meta: Meta) -> Shape:
-        """The shape, from the parameters and the static part."""
+        """Return the shape, from the parameters and the static part."""
         return (*batch_of(leaves[0].shape, 1), meta[1], meta[1])
 
     def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> PeriodicBanded:
-        """The matrix with other entries at the same places, and another background."""
+        """Return the matrix with other entries at the same positions, and another background."""
         return PeriodicBanded.make((*entries, background), self.meta)
 
     def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
-        """Where the entries stand."""
+        """Return the positions of the entries."""
         i = jnp.arange(self.meta[1])
         return tuple((i, (i + k) % self.meta[1]) for k in self.offsets)
 
     def dense_data(self) -> jax.Array:
-        """The dense value."""
+        """Return the dense value."""
         i = jnp.arange(self.meta[1])
         return elements_on_ring(self, i[:, None], i[None, :])
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """What stands in rectangles; see `Array.pattern`."""
+        """Return the contents of rectangles; see `Array.pattern`."""
         n = self.meta[1]
         offsets = sorted({k + turn for k in self.offsets for turn in (-n, 0, n) if abs(k + turn) < n})
         return pattern.stored(self, pattern.meets_diagonals(rows, columns, offsets))
 
     def description(self) -> tuple[list[str], bool]:
-        """What `repr` shows."""
+        """Return the text that `repr` shows."""
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
 
     def diagonal(self, offset: int = 0) -> jax.Array:
-        """The diagonal ``A[i, (i + offset) mod n]``, whether it is stored or not, ``(..., n)``."""
+        """Return the diagonal ``A[i, (i + offset) mod n]``, ``(..., n)``, whether it is stored or not."""
         k = normalised(offset, self.meta[1])
         if k in self.offsets:
             return self.diagonals[self.offsets.index(k)]
@@ -169,7 +171,7 @@ class PeriodicBanded(EntryArray):
 
 
 def periodic(diagonals: dict[int, jax.Array], background: jax.Array | None) -> PeriodicBanded:
-    """The matrix with these diagonals by their normalised offsets: one dtype, and the whole batch shape in front of each."""
+    """Return the matrix with these diagonals by normalised offset: one dtype, and the whole batch shape for each."""
     offsets = tuple(sorted(diagonals))
     dtype = dtypes.promote(*(d.dtype for d in diagonals.values()))
     batch = jnp.broadcast_shapes(
@@ -183,18 +185,18 @@ def periodic(diagonals: dict[int, jax.Array], background: jax.Array | None) -> P
 
 
 def at_offsets(x: PeriodicBanded, offsets: Iterable[int]) -> PeriodicBanded:
-    """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
+    """Return the entries of `x` on these diagonals, stored or not, with the background of `x`."""
     return periodic({k: x.diagonal(k) for k in offsets}, x.background)
 
 
 def is_ring(x: Banded) -> bool:
-    """Whether a band matrix can be stored by diagonals that go around: it is square, with a few diagonals."""
+    """Return whether a band matrix can be stored by diagonals that wrap around: it is square, with few diagonals."""
     m, n = x.core_shape
     return m == n and n > 0 and 0 < len({k % n for k in x.offsets}) < n
 
 
 def on_ring(x: Banded) -> PeriodicBanded:
-    """A square band matrix by diagonals that go around: those with offsets k and k - n are one."""
+    """Convert a square band matrix: the diagonals with offsets k and k - n become one."""
     n = x.core_shape[0]
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None]
     found = {normalised(k, n): jnp.broadcast_to(fill, (*x.batch_shape, n)) for k in x.offsets}
@@ -206,7 +208,7 @@ def on_ring(x: Banded) -> PeriodicBanded:
 
 @elements.kernel(PeriodicBanded)
 def elements_on_ring(x: PeriodicBanded, i: jax.Array, j: jax.Array) -> jax.Array:
-    """The elements at these coordinates."""
+    """Return the elements at these coordinates."""
     i, j = jnp.broadcast_arrays(i, j)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))
@@ -269,7 +271,7 @@ def _sparse_form_periodic_banded(x: PeriodicBanded) -> Sparse:
 
 @validated.kernel(PeriodicBanded)
 def check_periodic_banded(x: PeriodicBanded) -> None:
-    """Raise unless there are diagonals of the size of the matrix for increasing, normalised offsets, and a background."""
+    """Raise unless there is a background, and diagonals of the right length for increasing, normalised offsets."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is int and 0 < x.meta[1] < 2**63, x)
     offsets, n = x.meta
     require(

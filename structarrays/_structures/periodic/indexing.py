@@ -1,4 +1,4 @@
-"""Writes into `PeriodicBanded` matrices, and into the corners of bands, which close them to rings."""
+"""Writes into `PeriodicBanded` matrices, and into the corners of bands, which make them periodic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _single(x: PeriodicBanded | Banded, items: Sequence[Item]) -> tuple[int, int] | None:
-    """Row and column of a single element of every matrix that a key names; None for other keys."""
+    """Return row and column of a single element of every matrix that a key selects; None for other keys."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if (
         rows.kind != "int"
@@ -39,7 +39,7 @@ def _single(x: PeriodicBanded | Banded, items: Sequence[Item]) -> tuple[int, int
 def _write_entries_periodic_banded(
     x: PeriodicBanded, items: Sequence[Item], value: Array, owned: bool
 ) -> PeriodicBanded | None:
-    """A single element of every matrix: on a stored diagonal, or on one more."""
+    """Write a single element of every matrix, on a stored diagonal or on a new one."""
     place = _single(x, items)
     if place is None or x.background is not None:
         return None
@@ -53,20 +53,20 @@ def _write_entries_periodic_banded(
     at, diagonals = x.offsets.index(k), list(x.diagonals)
     diagonals[at] = written(diagonals[at], [*items[:-2], keys.Item("int", i)], value.to_jax(), owned)
     if not owned:
-        # From here on the handle owns all of its parameters, so none may be another array's.
+        # The handle now owns all its parameters: none may be shared with another array.
         diagonals = [d if place == at else jnp.copy(d) for place, d in enumerate(diagonals)]
     return x.rebuild(tuple(diagonals), None)
 
 
 def _can_close(x: Banded) -> bool:
-    """Whether a band is narrow, so that an element in a corner makes it a ring."""
+    """Return whether a band is so narrow that an element in a corner makes it periodic."""
     m, n = x.core_shape
     return x.background is None and m == n and n >= 16 and 0 < len(x.offsets) and 4 * max(map(abs, x.offsets)) < n
 
 
 @write_entries.kernel(Banded, when=_can_close, before="write_entries_banded")
 def _write_entries_corner_of_band(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> PeriodicBanded | None:
-    """An element that is nearer to the main diagonal around the edge, as near as the band is wide."""
+    """Write an element in a corner that lies within the bandwidth if the diagonals wrap around."""
     place = _single(x, items)
     n = x.core_shape[0]
     if place is None:

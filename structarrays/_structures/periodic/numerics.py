@@ -1,8 +1,8 @@
-"""Band matrices on a ring, on plain JAX arrays: ``d_k[i] = A[i, (i + k) mod n]`` for each offset k, vectors (..., n).
+"""Periodic band matrices on plain JAX arrays: ``d_k[i] = A[i, (i + k) mod n]`` for each offset k, vectors (..., n).
 
-A ring that is pressed flat is a band of two layers: the order 0, n - 1, 1, n - 2, … of rows and columns makes a band matrix of a periodic
-one, with twice the bandwidth and no corners. So all solvers for band matrices, with pivots, serve; nothing is updated by a formula that divides
-by what may be zero.
+The order 0, n - 1, 1, n - 2, … of rows and columns folds a periodic band matrix to a band matrix with twice the
+bandwidth and no corners. Therefore all solvers for band matrices apply, with pivoting. No update formula divides by a
+number that may be zero.
 """
 
 from __future__ import annotations
@@ -19,37 +19,39 @@ if TYPE_CHECKING:
 
 
 def normalised(offset: int, n: int) -> int:
-    """The offset modulo n which is nearest to zero, the positive one of two."""
+    """Return the offset modulo n that is nearest to zero; of two, the positive one."""
     k = offset % n
     return k if 2 * k <= n else k - n
 
 
 def fold(v: jax.Array, axis: int = -1) -> jax.Array:
-    """A vector (or the rows, columns of a matrix) in the order ``0, n - 1, 1, n - 2, ...``."""
+    """Permute a vector (or the rows or columns of a matrix) to the order ``0, n - 1, 1, n - 2, ...``."""
     v = jnp.moveaxis(v, axis, -1)
     n = v.shape[-1]
     half = (n + 1) // 2
     front, back = v[..., :half], v[..., half:][..., ::-1]
-    back = jnp.concatenate([back, front[..., n - half :]], axis=-1)  # one element more, which is cut off, if n is odd
+    back = jnp.concatenate(
+        [back, front[..., n - half :]], axis=-1
+    )  # if n is odd, one additional element, which is cut off
     pairs = jnp.stack([front, back], axis=-1)
     return jnp.moveaxis(pairs.reshape((*v.shape[:-1], 2 * half))[..., :n], -1, axis)
 
 
 def unfold(v: jax.Array, axis: int = -1) -> jax.Array:
-    """The inverse of `fold`."""
+    """Invert `fold`."""
     v = jnp.moveaxis(v, axis, -1)
     return jnp.moveaxis(jnp.concatenate([v[..., 0::2], v[..., 1::2][..., ::-1]], axis=-1), -1, axis)
 
 
 def _places(i: np.ndarray, n: int) -> np.ndarray:
-    """Where elements of a ring are in the order of `fold`."""
+    """Return the indices of elements in the order of `fold`."""
     return np.where(i < (n + 1) // 2, 2 * i, 2 * (n - 1 - i) + 1)
 
 
 def _exceptions(offsets: tuple[int, ...], n: int) -> list[tuple[int, np.integer, np.integer, np.integer]]:
-    """The entries whose columns are on the other side of a fold: for each (offset, row) the place of the row, and the offset there.
+    """Return the entries whose columns are in the other half: (offset, row) to the folded row and the folded offset.
 
-    All others of an offset k are on the diagonal 2 k if their row is in the first half, else on -2 k.
+    All other entries with offset k are on the diagonal 2 k if their row is in the first half, and on -2 k otherwise.
     """
     w, half = max(map(abs, offsets)), (n + 1) // 2
     near = [range(w), range(half - w, half + w), range(n - w, n)]
@@ -63,20 +65,20 @@ def _exceptions(offsets: tuple[int, ...], n: int) -> list[tuple[int, np.integer,
 
 
 def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> tuple[list[jax.Array], tuple[int, ...]]:
-    """The diagonals of the band matrix that `fold` of rows and columns makes.
+    """Return the diagonals of the band matrix after `fold` of rows and columns.
 
     Parameters
     ----------
     diagonals : sequence of jax.Array, (..., n)
         One for each offset.
     offsets : tuple of int
-        `normalised`, each once.
+        `normalised` and distinct.
 
     Returns
     -------
     diagonals : list of jax.Array, (..., n - abs(t))
     offsets : tuple of int
-        Increasing, at most twice as far from zero as the largest of the ring.
+        Increasing; at most twice as far from zero as the largest periodic offset.
     """
     half = (n + 1) // 2
     exceptions = _exceptions(offsets, n)
@@ -103,7 +105,7 @@ def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> 
 def unfolded(
     diagonals: Sequence[jax.Array], folded_offsets: Sequence[int], offsets: tuple[int, ...], n: int
 ) -> list[jax.Array]:
-    """The entries on the ring of a band matrix in the order of `fold`, for each of `offsets`: the inverse of `folded`."""
+    """Return the periodic diagonals at `offsets` of a folded band matrix: the inverse of `folded`."""
     half = (n + 1) // 2
     widths = [(max(0, -t), max(0, t)) for t in folded_offsets]
     rows = {
@@ -124,7 +126,7 @@ def unfolded(
 
 
 def matmul(diagonals: Sequence[jax.Array], offsets: Sequence[int], data: jax.Array) -> jax.Array:
-    """``A @ data`` for data (..., n, k)."""
+    """Return ``A @ data`` for data (..., n, k)."""
     terms = [d[..., None] * jnp.roll(data, -k, axis=-2) for d, k in zip(diagonals, offsets, strict=True)]
     return sum(terms[1:], terms[0])
 
@@ -136,7 +138,7 @@ def product(
     offsets2: Sequence[int],
     n: int,
 ) -> tuple[list[jax.Array], tuple[int, ...]]:
-    """Diagonals and offsets of the product of two matrices on one ring."""
+    """Return the diagonals and offsets of the product of two periodic matrices."""
     found: dict[int, jax.Array] = {}
     for d1, k1 in zip(diagonals1, offsets1, strict=True):
         for d2, k2 in zip(diagonals2, offsets2, strict=True):

@@ -43,7 +43,7 @@ def _matmul_periodic_banded_dense(x1: PeriodicBanded, x2: Dense) -> Result:
 
 
 def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> bool:
-    """Whether the product has at most half of the diagonals, and neither has a background."""
+    """Return whether the product has at most half of the diagonals, and neither factor has a background."""
     if not all(has_structural_zeros(x) and (isinstance(x, PeriodicBanded) or is_ring(x)) for x in (x1, x2)):
         return False
     n = x1.core_shape[1]

@@ -1,4 +1,4 @@
-"""Systems, determinants, factors and spectra of `PeriodicBanded` matrices: those of a band matrix, see `numerics`."""
+"""Linear systems, determinants, factors and spectra of `PeriodicBanded` matrices, by a band matrix; see `numerics`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, 
 
 @by_form(det, slogdet, eigvalsh, svdvals, matrix_rank, of=PeriodicBanded, when=has_structural_zeros)
 def folded_form(x: PeriodicBanded) -> Array:
-    """The band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
+    """Return the band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
     remark(_FOLDED.format(2 * max(map(abs, x.offsets))))
     diagonals, offsets = numerics.folded(x.diagonals, x.offsets, x.meta[1])
     band = bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
@@ -69,13 +69,13 @@ def _selected_inverse_periodic_banded(x: PeriodicBanded) -> tuple[PeriodicBanded
 
 
 def _is_long(x: PeriodicBanded, **static: Any) -> bool:
-    """Whether the ring has more rows than its factor has full ones, by far."""
+    """Return whether the matrix has far more rows than its factor has full rows."""
     return has_structural_zeros(x) and x.meta[1] > 4 * max(map(abs, x.offsets)) > 0
 
 
 @cholesky.kernel(PeriodicBanded, when=_is_long)
 def _cholesky_periodic_banded(x: PeriodicBanded, *, upper: bool) -> tuple[Array, jax.Array]:
-    """The factor of all rows but the last w is a band; the last w rows are full."""
+    """Factorise: the factor has a band, except for its last w rows, which are full."""
     n, w = x.meta[1], max(map(abs, x.offsets))
     m = n - w
     remark(f"a band of width {w}, and {w} full rows; O(n w**2)")

@@ -1,4 +1,4 @@
-"""Permutations of rows."""
+"""Permutation matrices."""
 
 FILES = (
     "array",
@@ -7,4 +7,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Permutation",)
-"""What the namespace has of this package."""
+"""The public names of this package."""

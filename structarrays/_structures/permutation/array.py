@@ -1,4 +1,4 @@
-"""`Permutation`: a matrix that puts rows in another order."""
+"""`Permutation`: a matrix that permutes rows."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ class Permutation(EntryArray):
     Parameters
     ----------
     p : array_like
-        For each row the column of its one, ``(..., n)``: each of ``0, ..., n - 1`` once.
+        The column of the one in each row, ``(..., n)``: a permutation of ``0, ..., n - 1``.
     dtype : dtype, optional
-        Of the elements; by default the default floating-point one.
+        The data type of the elements. Default is the default floating-point data type.
 
     Raises
     ------
     ValueError
-        If (in an eager call) `p` is no permutation.
+        If `p` is not a permutation (checked in eager calls).
     TypeError
-        If `p` has no integer dtype.
+        If `p` does not have an integer dtype.
 
     Notes
     -----
-    The value is :math:`P_{ij} = 1` where :math:`j = p_i`, and a structural zero elsewhere.
+    The elements are :math:`P_{ij} = 1` if :math:`j = p_i`, and structural zeros otherwise.
 
     ====================================  ======================================
-    times a vector or a matrix            ``O(n)`` per column: a gather
+    product with a vector or a matrix     ``O(n)`` per column: a gather
     products, transpose, inverse, solve   ``O(n)``, permutations again
     `det`, `slogdet`                      ``O(n log n)``
-    `pinv`, `svd`, `qr`, `lu`, norms      known in advance: itself and identities
-    elementwise, and with others          those of a `Sparse` with n entries
+    `pinv`, `svd`, `qr`, `lu`, norms      closed forms, without computation
+    elementwise functions, joins          as a `Sparse` with n entries
     ====================================  ======================================
 
     Examples
@@ -71,7 +71,7 @@ class Permutation(EntryArray):
 
     __slots__ = ()
     static_pattern = False
-    linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
+    linear = False  # a gradient has the same indices, so ``P - 0.1 * gradient`` would be wrong
     index_parameters = slice(0, None)
 
     def __new__(cls, p: ParameterLike, *, dtype: DTypeLike | None = None) -> Self:
@@ -86,17 +86,17 @@ class Permutation(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Self:
-        """The permutation array with these elements.
+        """Return the permutation array with these elements.
 
         Parameters
         ----------
         a : array_like, (..., n, n)
-            In each row and each column a single 1, and zeros.
+            A matrix with a single 1 in each row and each column, and zeros otherwise.
 
         Raises
         ------
         ValueError
-            If `a` is not square, or (unless it is traced) no permutation matrix.
+            If `a` is not square, or is not a permutation matrix (checked unless traced).
 
         Examples
         --------
@@ -115,7 +115,7 @@ class Permutation(EntryArray):
 
     @property
     def p(self) -> jax.Array:
-        """For each row the column of its one, ``(..., n)``."""
+        """The column of the one in each row, ``(..., n)``."""
         p: jax.Array = self._value[0][0]
         return p
 
@@ -164,18 +164,18 @@ class Permutation(EntryArray):
         return Permutation.make(self._value[0], np.dtype(dtype))
 
     def _adjoint(self) -> Permutation:
-        """The transpose, which is the inverse."""
+        """Return the transpose, which is the inverse."""
         return Permutation.make((mapped(numerics.inverse, self.p),), self.dtype)
 
     def _determinant(self) -> jax.Array:
         return mapped(numerics.sign, self.p).astype(self.dtype)
 
     def _solution_remark(self) -> str:
-        return "the rows in another order; O(n) for each column"
+        return "a permutation of the rows; O(n) for each column"
 
 
 def mapped(function: Callable[..., T], p: jax.Array, *others: jax.Array) -> T:
-    """A function of one permutation, and what else has its batch, applied to each of a stack."""
+    """Apply a function of one permutation, and of other arrays with the same batch, to each permutation of a stack."""
     return over_batch(function, p.ndim - 1)(p, *others)
 
 
@@ -200,17 +200,18 @@ def check_permutation(x: Permutation) -> None:
 
 
 def _check_matrix(a: np.ndarray) -> None:
-    """Raise unless each matrix has a single 1 in each row and column, and zeros."""
+    """Raise unless each matrix has a single 1 in each row and column, and zeros otherwise."""
     wrong = (a != 0) & (a != 1)
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise ValueError(f"a is no permutation matrix: its elements must be 0 or 1, got {a[place]} at {place}")
+        raise ValueError(f"a must be a permutation matrix with elements 0 and 1, got {a[place]} at {place}")
     for axis, line in ((-1, "row"), (-2, "column")):
         counts = np.count_nonzero(a, axis=axis)
         if (counts != 1).any():
             place = tuple(map(int, np.argwhere(counts != 1)[0]))
             raise ValueError(
-                f"a is no permutation matrix: each {line} must have a single 1, got {counts[place]} in {line} {place[-1]}"
+                f"a must be a permutation matrix with a single 1 in each {line}, got {counts[place]} in {line} "
+                f"{place[-1]}"
             )
 
 

@@ -14,22 +14,22 @@ _TRUSTED: dict[str, Any] = {"mode": "promise_in_bounds", "wrap_negative_indices"
 
 
 def inverse(p: jax.Array) -> jax.Array:
-    """The index array of the inverse: by one scatter, in O(n), where sorting takes a hundred times as long."""
+    """Return the index array of the inverse, by one scatter in O(n). Sorting takes a hundred times as long."""
     if not p.shape[0]:
         return p
     return jnp.zeros_like(p).at[p].set(lax.iota(p.dtype, p.shape[0]), unique_indices=True, **_TRUSTED)
 
 
 def apply(p: jax.Array, data: jax.Array) -> jax.Array:
-    """``data[p]``: along the first axis."""
+    """Return ``data[p]``, along the first axis."""
     return data.at[p].get(**_TRUSTED) if data.size else data
 
 
 def sign(p: jax.Array) -> jax.Array:
-    """1 for an even permutation, -1 for an odd one.
+    """Return 1 for an even permutation, and -1 for an odd one.
 
-    Its parity is that of n less the number of cycles. Each element finds the smallest of its cycle by pointer doubling:
-    after k rounds it knows the smallest of the 2**k elements from it on, so that ``log2 n`` rounds are enough.
+    The parity is the parity of n minus the number of cycles. Each element finds the smallest element of its cycle by
+    pointer doubling. After k rounds it knows the smallest of the next 2**k elements, so ``log2 n`` rounds suffice.
     """
     n = p.shape[0]
     own = lax.iota(p.dtype, n)

@@ -1,8 +1,8 @@
-"""Eigenvalues and singular values in their order, and the permutation that takes their vectors along.
+"""Sorted eigenvalues and singular values, and the permutation that sorts their vectors.
 
-XLA's sort on CPU has a fast road for one array of integers, and a slow one for floating-point numbers, whose total order costs a
-function call a comparison, and for several arrays. So the numbers are turned to integers, with the indices in their last bits: of 60,000
-float64 numbers that takes 2.5 ms, `jnp.argsort` 10 ms.
+XLA's sort on CPU is fast for a single array of integers. It is slow for several arrays, and for floating-point numbers,
+whose total order costs a function call for each comparison. Therefore the numbers are converted to integers, with the
+indices in their last bits: this takes 2.5 ms for 60,000 float64 numbers, and `jnp.argsort` takes 10 ms.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     import numpy as np
 
 MANY = 4096
-"""Of fewer numbers the difference is not worth its compilation."""
+"""For fewer numbers the difference does not justify the compilation time."""
 ONE_SORT = 2**16
-"""Of so many float64 numbers mostly no two differ in those bits alone that have to make room for the indices."""
+"""For at most this number of float64 numbers, usually no two differ only in the bits that the indices replace."""
 _INTEGERS = {"float32": jnp.int32, "float64": jnp.int64}
 
 
 def in_order(values: jax.Array, dtype: np.dtype, *, descending: bool = False) -> tuple[Dense, Permutation]:
-    """Real numbers ``(..., n)`` sorted, and a permutation ``P`` with the elements' `dtype`.
+    """Sort real numbers ``(..., n)``; also return the permutation ``P`` with data type `dtype`.
 
-    ``P @ X`` has the rows of X in the same order, and ``X @ P.mT`` the columns.
+    ``P @ X`` sorts the rows of X in the same order, and ``X @ P.mT`` the columns.
     """
     order = ordering(values, descending=descending)
     return Dense.make((jnp.take_along_axis(values, order, axis=-1),)), rows_in_order(order, dtype)
 
 
 def rows_in_order(order: jax.Array, dtype: np.dtype) -> Permutation:
-    """The permutation ``P`` with row ``order[i]`` of X as row i of ``P @ X``."""
+    """Return the permutation ``P`` with row ``order[i]`` of X as row i of ``P @ X``."""
     index = jnp.int64 if order.shape[-1] > 2**31 - 1 else jnp.int32
     return Permutation.make((order.astype(index),), dtype)
 
@@ -47,7 +47,7 @@ def rows_in_order(order: jax.Array, dtype: np.dtype) -> Permutation:
 
 
 def ordering(x: jax.Array, *, descending: bool = False) -> jax.Array:
-    """The indices that sort real numbers ``(..., n)`` along the last axis; NaN is the largest, equal ones are in any order."""
+    """Return the indices that sort real numbers ``(..., n)`` along the last axis: NaN last, ties in any order."""
 
     def plain(x: jax.Array) -> jax.Array:
         return jnp.argsort(x, axis=-1, descending=descending)
@@ -75,25 +75,25 @@ def ordering(x: jax.Array, *, descending: bool = False) -> jax.Array:
 
 
 def _keys(x: jax.Array) -> jax.Array:
-    """Integers in the order of the numbers, NaN the largest."""
+    """Return integers in the order of the numbers, with NaN as the largest."""
     bits = lax.bitcast_convert_type(x, _INTEGERS[x.dtype.name])
     largest = jnp.iinfo(bits.dtype).max
     return jnp.where(jnp.isnan(x), largest, jnp.where(bits < 0, bits ^ largest, bits))
 
 
 def _order(keys: jax.Array) -> jax.Array:
-    """The order of int64 numbers of 32 bits; equal ones stay in order."""
+    """Return the stable order of 32-bit numbers in int64."""
     return lax.sort((keys << 32) | jnp.arange(keys.shape[0])) & (2**32 - 1)
 
 
 def _order_in_two_passes(keys: jax.Array) -> jax.Array:
-    """The order of int64 numbers, by their last 32 bits and then by the first."""
+    """Return the order of int64 numbers, by their last 32 bits and then by the first."""
     first = _order((keys & (2**32 - 1)) - 2**31)
     return first[_order((keys >> 32)[first])]
 
 
 def _order_by_search(keys: jax.Array, plain: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
-    """Without integers of 64 bits: the places of the numbers among the sorted ones are a permutation where no two are equal."""
+    """Sort without 64-bit integers: the positions among the sorted numbers are a permutation if no two are equal."""
     ordered = lax.sort(keys)
 
     def searched(x: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Products and inverses of permutations, and what they leave to their sparse form."""
+"""Products and inverses of permutations, and the kernels that use their sparse form."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _matmul_permutation_dense(x1: Permutation, x2: Dense) -> Dense:
 
 
 def _gathered(p: jax.Array, data: jax.Array) -> jax.Array:
-    """The rows of dense data in another order."""
+    """Permute the rows of dense data."""
     core = min(2, data.ndim)
     batch = jnp.broadcast_shapes(p.shape[:-1], data.shape[:-core])
     if p.ndim == 1:
@@ -78,19 +78,19 @@ def _moves_rows(x1: Permutation, x2: Array) -> bool:
 @matmul.kernel(Permutation, Sparse, when=_moves_rows)
 @matmul.kernel(Permutation, Array, when=_moves_rows)
 def _matmul_permutation_sparse(x1: Permutation, x2: Array) -> Sparse:
-    """Row r of the other factor becomes the row i with ``p[i] == r``."""
+    """Move row r of the other factor to the row i with ``p[i] == r``."""
     return _relabelled(to_sparse(x2), mapped(numerics.inverse, x1.p), 0)
 
 
 @matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
 @matmul.kernel(Array, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
 def _matmul_sparse_permutation(x1: Array, x2: Permutation) -> Sparse:
-    """Column k of the other factor becomes the column ``p[k]``."""
+    """Move column k of the other factor to the column ``p[k]``."""
     return _relabelled(to_sparse(x1), x2.p, 1)
 
 
 def _relabelled(x: Sparse, labels: jax.Array, axis: int) -> Sparse:
-    """A sparse matrix with rows (axis 0) or columns at other places."""
+    """Return a sparse matrix with its rows (axis 0) or columns renumbered."""
     batch = jnp.broadcast_shapes(x.batch_shape, labels.shape[:-1])
     x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
     labels = jnp.broadcast_to(labels, (*batch, labels.shape[-1]))
@@ -140,7 +140,7 @@ def _permutation_as_it_is(x: Permutation) -> Array:
 @by_form(squared_deviations, diagonal, tril, triu, of=Permutation)
 @sparse_form.kernel(Permutation)
 def sparse_form_permutation(x: Permutation) -> Sparse:
-    """The ones and their coordinates."""
+    """Return the ones and their coordinates."""
     return x.freed()
 
 
@@ -160,8 +160,8 @@ def _meet_pair_permutation(x: Permutation, y: Array) -> Array:
 
 @reduce_core.kernel(Permutation)
 def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
-    """All lines have a single one, so that their reductions are one number."""
-    # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
+    """Reduce: every row and column has a single one, so all results are equal."""
+    # XLA would treat the ones of the sparse form as a constant and reduce it at compile time, which takes seconds.
     n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
     value = jnp.full((), monoid.identity(x.dtype))
     for element, count in ((1, lines if n else 0), (0, lines * (n - 1))):
@@ -175,14 +175,14 @@ def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int,
 
 
 def _selects(x: Permutation, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key is an index array of one dimension, and the other axis whole."""
+    """Return whether a key is a one-dimensional index array, and the other axis is a full slice."""
     whole = ("slice", 0, x.shape[-1], 1)
     return key in ((("array",), whole), (whole, ("array",))) and operands[0].ndim == 1
 
 
 @index.kernel(Permutation, when=_selects)
 def _index_permutation(x: Permutation, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> Sparse:
-    """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
+    """Select rows or columns. Each has one entry, so the number of entries is known under `jit`, too."""
     (places,), n, axis = operands, x.shape[-1], key.index(("array",))
     lines = x.p if axis == 0 else mapped(numerics.inverse, x.p)
     there = lines[..., jnp.where(places < 0, places + n, places)]

@@ -1,4 +1,4 @@
-"""Symmetric and Hermitian matrices, of which one triangle is stored."""
+"""Symmetric and Hermitian matrices; one triangle is stored."""
 
 FILES = (
     "array",
@@ -10,4 +10,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Hermitian", "Symmetric")
-"""What the namespace has of this package."""
+"""The public names of this package."""

@@ -1,4 +1,4 @@
-"""`Symmetric` and `Hermitian`: matrices of which one triangle is read, and the other is its mirror image."""
+"""`Symmetric` and `Hermitian`: matrices of which one triangle is read; the other one is its mirror image."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Mirrored(EntryArray):
-    """What `Symmetric` and `Hermitian` have in common; they differ in what the mirror does to an entry."""
+    """Base class of `Symmetric` and `Hermitian`, which differ in the mirror image of an entry."""
 
     __slots__ = ()
     full_size = True
@@ -49,19 +49,19 @@ class Mirrored(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike, lower: bool = True) -> Self:
-        """The array with these values.
+        """Return the array with these values.
 
         Parameters
         ----------
         a : array_like
-            ``(..., n, n)``, equal to its transpose (for `Hermitian`, conjugated).
-        lower : bool
-            Which triangle is read from now on.
+            The matrix ``(..., n, n)``, equal to its transpose (for `Hermitian`: its conjugate transpose).
+        lower : bool, default True
+            Whether the array reads the lower triangle; otherwise the upper one.
 
         Raises
         ------
         ValueError
-            If two mirrored elements differ; under `jax.jit`, where values are not known, that is not noticed.
+            If two mirrored elements differ. Under `jax.jit` the values are unknown and are not checked.
 
         Examples
         --------
@@ -87,25 +87,25 @@ class Mirrored(EntryArray):
 
     @property
     def data(self) -> jax.Array:
-        """The stored matrix ``(..., n, n)``, of which one triangle is read."""
+        """The stored matrix ``(..., n, n)``; one triangle of it is read."""
         data: jax.Array = self._value[0][0]
         return data
 
     @property
     def lower(self) -> bool:
-        """Whether the lower triangle is read; else the upper one."""
+        """Return whether the lower triangle is read; if not, the upper triangle is read."""
         lower: bool = self.meta
         return lower
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The matrix with ones for what is not read: any function may be mapped over it."""
+        """The matrix with ones for all elements that are not read, so that any function may be mapped over it."""
         data = triangles.triangle(self.data, self.lower, 1)
         return (triangles.real_diagonal(data) if self._is_complex else data,)
 
     @property
     def _is_complex(self) -> bool:
-        """Whether the mirror changes something."""
+        """Return whether the mirror image of an entry may differ from it."""
         return self.conjugates and self.dtype.kind == "c"
 
     @property
@@ -143,15 +143,15 @@ class Mirrored(EntryArray):
         return ["lower" if self.lower else "upper", f"shape={self.shape}"], False
 
     def reflect(self, values: jax.Array) -> jax.Array:
-        """The mirror images of entries."""
+        """Return the mirror images of entries."""
         return values.conj() if self._is_complex else values
 
     def turned(self) -> Self:
-        """The same value, with the other triangle read."""
+        """Return the array with the same value that reads the other triangle."""
         return type(self).make((self.reflect(self.data.mT),), not self.lower)
 
     def diagonal(self, offset: int) -> jax.Array:
-        """The diagonal with this offset, ``(..., k)``."""
+        """Return the diagonal with this offset, ``(..., k)``."""
         stored = -abs(offset) if self.lower else abs(offset)
         values = bands.at_diagonal(self.data, stored, self.shape[-2:])
         if offset == 0:
@@ -165,32 +165,32 @@ class Symmetric(Mirrored):
     Parameters
     ----------
     a : array_like
-        ``(..., n, n)``. Only one triangle counts; the other half may hold anything, NaN too.
-    lower : bool
-        Whether that is the triangle with ``j <= i`` (default), or the upper one.
+        The matrix ``(..., n, n)``. The other triangle may have any elements, including NaN.
+    lower : bool, default True
+        Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
 
     Raises
     ------
     ValueError
         If `a` is not square.
     TypeError
-        If `lower` is no boolean.
+        If `lower` is not a boolean.
 
     Notes
     -----
-    It stores `a` as it is, as LAPACK does. Every elementwise function keeps it: what is equal stays equal. A complex one is
+    The array stores `a` unchanged, as LAPACK does. Elementwise functions keep the structure. A complex matrix is
     symmetric, not Hermitian. The costs are
 
     ======================================  ==================================================================
     elementwise, reductions                 ``O(n**2)``, one half is read
-    `matrix_transpose`, `diagonal`          nothing, ``O(n)``
-    times a vector, a matrix of k columns   ``2 n**2``, ``2 n**2 k`` operations
-    `eigh`, `cholesky` (real)               of the one triangle; ``cholesky`` gives a `Triangular`
-    `solve`, `inv`                          with pivots; by Cholesky's factorisation if assumed positive definite
+    `matrix_transpose`, `diagonal`          no computation, ``O(n)``
+    product with a vector, with k columns   ``2 n**2``, ``2 n**2 k`` operations
+    `eigh`, `cholesky` (real)               read one triangle; ``cholesky`` returns a `Triangular`
+    `solve`, `inv`                          LU with pivoting; Cholesky if assumed positive definite
     ======================================  ==================================================================
 
-    The gradient has the structure of the array: an entry beside the diagonal stands at two places, and collects the
-    derivatives by both.
+    The gradient has the structure of the array. An off-diagonal entry has two positions, and its derivative is the sum
+    over both.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Symmetric(Mirrored):
     __slots__ = ()
 
     def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
-        """Not where an operand is Hermitian: a real one in between may have hidden it."""
+        """Return False if an operand is Hermitian: a real intermediate result may have hidden it."""
         return not any(x.dtype.kind == "c" and type(x) is Hermitian and not is_real(x) for x in args)
 
 
@@ -215,25 +215,25 @@ class Hermitian(Mirrored):
     Parameters
     ----------
     a : array_like
-        ``(..., n, n)``. Only one triangle counts, of its diagonal only the real part; the rest may hold anything, NaN
-        too.
-    lower : bool
-        Whether that is the triangle with ``j <= i`` (default), or the upper one.
+        The matrix ``(..., n, n)``. The other triangle and the imaginary part of the diagonal may have any values,
+        including NaN.
+    lower : bool, default True
+        Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
 
     Raises
     ------
     ValueError
         If `a` is not square.
     TypeError
-        If `lower` is no boolean.
+        If `lower` is not a boolean.
 
     Notes
     -----
-    Of a real dtype it behaves as `Symmetric`. Of a complex one it is kept by elementwise functions that map conjugates to
-    conjugates and real numbers to real ones, such as `abs`, `exp`, `add` and `multiply`, of Hermitian and real operands. Others
-    (`sqrt`, which is imaginary of negative numbers; `imag`; a product with a complex number) give a dense array.
-    `real`, `abs` and comparisons give a `Symmetric`. Costs are those of `Symmetric`; `inv` and `matrix_transpose` are
-    Hermitian.
+    With a real dtype the array behaves as `Symmetric`. With a complex dtype, elementwise functions of Hermitian and
+    real operands keep the structure if they map conjugates to conjugates and real numbers to real numbers, such as
+    `abs`, `exp`, `add` and `multiply`. Other functions give a dense array: `sqrt`, which is imaginary for negative
+    numbers, `imag`, and a product with a complex number. `real`, `abs` and comparisons give a `Symmetric`. The costs
+    equal the costs of `Symmetric`. `inv` and `matrix_transpose` are Hermitian.
 
     Examples
     --------
@@ -254,7 +254,7 @@ class Hermitian(Mirrored):
         return (Symmetric if real else Hermitian).make((data,), self.lower)
 
     def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
-        """Whether the function maps conjugates to conjugates and real numbers to real ones, of these operands."""
+        """Return whether the function maps conjugates to conjugates and real to real numbers, for these operands."""
         if all(x.dtype.kind != "c" for x in args):
             return True
         hermitian_or_real = all(type(x) is Hermitian or is_real(x) for x in args)
@@ -265,8 +265,10 @@ _KEEP_CONJUGATES = frozenset(
     """abs add asinh atan conj cos cosh divide equal exp expm1 isfinite isinf isnan multiply negative not_equal positive real
     reciprocal round sign sin sinh square subtract tan tanh where _is_nonzero""".split()
 )
-"""Elementwise functions f of complex numbers with ``f(conj(z)) == conj(f(z))`` and real values of real numbers. Not among them:
-roots, logarithms and the other inverse functions, which are complex of some real numbers, `pow`, `imag`."""
+"""Elementwise functions f with ``f(conj(z)) == conj(f(z))`` and real values for real numbers.
+
+Roots, logarithms and the other inverse functions are not among them, since they are complex for some real numbers. Nor
+are `pow` and `imag`."""
 
 
 @elements.kernel(Mirrored)
@@ -282,11 +284,11 @@ def _elements_mirrored(x: Mirrored, i: jax.Array, j: jax.Array) -> jax.Array:
 # ---- the join, the restriction ---------------------------------------------------------------------------------------
 
 
-# The lower triangle is read of two that differ, in whatever order they come.
+# If the triangles differ, the lower one is read, regardless of the order of the arguments.
 
 
 def _read_alike(cls: type[M], x: Mirrored, y: Mirrored) -> tuple[M, ...]:
-    """Both as arrays of one class that read the same triangle."""
+    """Return both as arrays of one class that read the same triangle."""
     lower = x.lower or y.lower
     return tuple(cls.make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
 

@@ -1,4 +1,4 @@
-"""Principal parts of symmetric matrices are symmetric; writes of symmetric values into them keep the structure."""
+"""Principal parts of symmetric matrices, and writes of symmetric values, which keep the structure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _is_square(x: Mirrored, *, operands: tuple[Any, ...], key: tuple[tuple[Any, 
 
 @index.kernel(Mirrored, when=_is_square)
 def _index_mirrored(x: Mirrored, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Mirrored:
-    """From behind, the lower triangle is the upper one."""
+    """Take a principal part; with a negative step the lower triangle becomes the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return type(x).make((data,), x.lower == (key[0][3] > 0))
 
 
 @write_entries.kernel(Mirrored)
 def _write_entries_mirrored(x: Mirrored, items: Sequence[indexing.Item], value: Array, owned: bool) -> Mirrored | None:
-    """Elements of the diagonal, and a block around it whose new value is symmetric itself."""
+    """Write elements of the diagonal, or a block around it whose new value is symmetric."""
     where = places(items, len(x.batch_shape))
     if where is None or where[0].size == 0 or x._is_complex:
-        return None  # of a Hermitian array, the value would have to be real
+        return None  # in a Hermitian array the value would have to be real
     i, j = where
     on_diagonal = i.shape == j.shape and bool((i == j).all())
     core = items[len(x.batch_shape) :]

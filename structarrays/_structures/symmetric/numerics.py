@@ -1,8 +1,9 @@
 """Inverses of dense symmetric and Hermitian matrices that keep their symmetry.
 
-The inverse X by LU is accurate from one side: ``A @ X`` is close to the identity. The symmetric part of X is accurate only if ``X @ A`` is
-close to the identity, too. That fails for badly conditioned matrices (Higham, *Accuracy and Stability of Numerical Algorithms*, 14.1). Then the
-inverse comes from the eigenvalues, or from the singular values of a complex symmetric matrix. Its residual is small from both sides.
+The inverse X by LU is accurate from one side: ``A @ X`` is close to the identity. The symmetric part of X is accurate
+only if ``X @ A`` is close to the identity, too. That fails for badly conditioned matrices (Higham, *Accuracy and
+Stability of Numerical Algorithms*, 14.1). Then the inverse comes from the eigenvalues, or from the singular values of a
+complex symmetric matrix. Its residual is small from both sides.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TOLERANCE = 8
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def inverse(definite: bool, hermitian: bool, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The symmetric inverse of each matrix of a stack, and whether all matrices are regular.
+    """Return the symmetric inverse of each matrix of a stack, and whether all matrices are regular.
 
     Parameters
     ----------
@@ -34,12 +35,12 @@ def inverse(definite: bool, hermitian: bool, x: jax.Array) -> tuple[jax.Array, j
     hermitian : bool
         Whether complex matrices equal their conjugate transpose; otherwise they equal their transpose.
     x : jax.Array, (..., n, n)
-        The matrices, with both triangles.
+        The matrices; both triangles are read.
 
     Returns
     -------
     inverse : jax.Array, (..., n, n)
-        NaN for a singular matrix.
+        NaN for singular matrices.
     ok : jax.Array, bool scalar
     """
     found, ok = (positive_definite.inv if definite else linalg_dense.inv)(x)
@@ -60,12 +61,12 @@ def _inverse_jvp(
 
 
 def _checked(definite: bool, hermitian: bool, x: jax.Array, found: jax.Array) -> jax.Array:
-    """The symmetric part of the inverse `found`, or the inverse from the spectrum where the symmetric part is not accurate."""
+    """Return the symmetric part of the inverse `found`, or the inverse from the spectrum if that part is inaccurate."""
     mirrored = jnp.conj(found.mT) if hermitian else found.mT
     part = found + (mirrored - found) / 2
     size = _largest(x) * jnp.finfo(x.dtype).eps
     tolerance = _TOLERANCE * x.shape[-1] ** 0.5 * size * _largest(part)
-    # A bound of the residual of the symmetric part, without a matrix product.
+    # A bound of the residual of the symmetric part that needs no matrix product.
     bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (x.shape[-1] / 2)
     usable = jnp.all(jnp.isfinite(x) & jnp.isfinite(found), axis=(-2, -1))
 

@@ -30,7 +30,7 @@ def _matmul_mirrored_dense(x1: Mirrored, x2: Dense) -> Dense:
 @matmul.kernel(Mirrored, Triangular)
 @matmul.kernel(Triangular, Mirrored)
 def _matmul_mirrored_mirrored(x1: Mirrored | Triangular, x2: Mirrored | Triangular) -> Result:
-    """The product is dense and as large as the factors, so that it does not count as densified."""
+    """Multiply the dense forms. The product is dense and as large as the factors, so it does not count as densified."""
     if type(x1) is Triangular:
         return matmul.dispatch(x1, to_dense(x2))
     if type(x2) is Triangular:
@@ -62,12 +62,12 @@ def _triu_mirrored(x: Mirrored, *, k: int) -> Triangular:
 
 
 def _part(x: Mirrored, k: int) -> Triangular:
-    """The triangle that is stored, up to a diagonal."""
+    """Return the stored triangle, up to a diagonal."""
     data = triangles.triangle(x.data, x.lower, 0, k)
     return Triangular.make((triangles.real_diagonal(data) if x._is_complex else data, None), (x.lower, False))
 
 
 @isin.kernel(Hermitian, Array, when=lambda x1, x2, **static: x1._is_complex)
 def _isin_hermitian(x1: Hermitian, x2: Array, **static: Any) -> Result:
-    """A complex number may be among the values where its conjugate is not."""
+    """Use the dense form: a complex number may be among the values although its conjugate is not."""
     return isin.dispatch(densify(x1, "isin"), x2, **static)

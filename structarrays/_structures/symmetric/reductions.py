@@ -1,7 +1,7 @@
-"""Reductions of symmetric and Hermitian matrices: what is beside the diagonal counts twice.
+"""Reductions of symmetric and Hermitian matrices: off-diagonal entries count twice.
 
-The triangle without its diagonal is reduced along one axis for itself, and along the other for its mirror image: memory is read
-in order, not across as for a transpose, and of all elements together the second reduction is the image of the first.
+The triangle without its diagonal is reduced along one axis, and along the other axis for its mirror image. Memory is
+read in order, unlike for a transpose. In a reduction of all elements, the second reduction is the image of the first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _squared_deviations_mirrored(
     own = image = squared_magnitude(data - means)
     diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(means, 0, x.shape[-2:]))
     if len(axes) == 1:
-        # The mirror image of an entry differs from its own mean by as much as the entry from the mirror image of that.
+        # A mirror image deviates from the mean by the same magnitude as the entry from the mirrored mean.
         image = squared_magnitude(data - x.reflect(means.mT))
     return _reduced(x, own, image, diagonal, lambda values: values, monoid, axes, keepdims)
 
@@ -53,7 +53,7 @@ def _reduced(
     axes: tuple[int, ...],
     keepdims: bool,
 ) -> Dense:
-    """The triangle of `own` and the mirror image of that of `image`, and the diagonal, taken together."""
+    """Combine the triangle of `own`, the mirror image of the triangle of `image`, and the diagonal."""
     nothing = monoid.identity(own.dtype)
     beside = triangles.strict(own, x.lower, nothing)
     if len(axes) == 2:

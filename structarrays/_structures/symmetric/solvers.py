@@ -1,7 +1,7 @@
 """Solvers, spectra and factorisations of symmetric and Hermitian matrices.
 
-What LAPACK has routines of its own for goes there: of a matrix that equals its conjugated transpose, eigenvalues give singular
-values, and Cholesky's factor is triangular. A complex symmetric matrix is like any other.
+Where LAPACK has special routines, they are used. The eigenvalues of a Hermitian matrix give its singular values, and
+its Cholesky factor is triangular. A complex symmetric matrix is treated as a general matrix.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ if TYPE_CHECKING:
 
 
 def is_hermitian(x: Mirrored, *args: Any, **static: Any) -> bool:
-    """Whether the matrix equals its conjugated transpose."""
+    """Return whether the matrix equals its conjugate transpose."""
     return x.dtype.kind != "c" or x.conjugates
 
 
 @solve.kernel(Mirrored, Array)
 def _solve_mirrored(x1: Mirrored, x2: Array) -> Result:
-    remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
+    remark(
+        "the dense form, which has the same number of stored elements; assume(x1, 'positive_definite') halves the work"
+    )
     return solve.dispatch(to_dense(x1), to_dense(x2))
 
 
@@ -85,7 +87,7 @@ def _eig_mirrored(x: Mirrored) -> tuple[Dense, ...]:
 
 @svdvals.kernel(Mirrored, when=is_hermitian)
 def _svdvals_mirrored(x: Mirrored) -> Dense:
-    """The magnitudes of the eigenvalues, in a third of the time."""
+    """Return the magnitudes of the eigenvalues, which takes a third of the time."""
     return Dense.make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
 
 
@@ -94,5 +96,5 @@ def _svdvals_mirrored(x: Mirrored) -> Dense:
 
 @by_form(cholesky, det, eig, eigh, eigvals, eigvalsh, pinv, qr, slogdet, svd, svdvals, of=Mirrored)
 def mirrored_by_dense_form(x: Mirrored) -> Dense:
-    """The dense form, which is no larger than the stored entries, so that nothing counts as densified."""
+    """Return the dense form, which is no larger than the storage, so nothing counts as densified."""
     return to_dense(x)

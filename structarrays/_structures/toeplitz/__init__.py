@@ -16,4 +16,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Circulant", "Hankel", "Toeplitz")
-"""What the namespace has of this package."""
+"""The public names of this package."""

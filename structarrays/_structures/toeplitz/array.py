@@ -36,68 +36,72 @@ if TYPE_CHECKING:
     A = TypeVar("A", bound=Array)
 
 MANY_DIAGONALS = 48
-"""With more stored diagonals a matrix is no `Banded` any more, if another structure can hold it."""
+"""With more stored diagonals a matrix does not become `Banded` if another structure can store it."""
 
 SOLVED_AS_DENSE, DEFINITE_SOLVED_AS_DENSE = 256, 128
-"""Up to these sizes systems of the dense form are solved as fast as by the structure: of any matrix, of one assumed definite."""
+"""Up to these sizes the dense form is solved as fast: for general matrices, and for assumed positive definite ones."""
 
 
 class Toeplitz(EntryArray):
-    r"""A matrix with constant diagonals: its entries depend on ``j - i`` alone.
+    r"""A matrix with constant diagonals: its entries depend only on ``j - i``.
 
     Parameters
     ----------
     c : array_like
         The first column, ``(..., p)``.
     r : array_like, optional
-        The first row, ``(..., q)``; ``r[..., 0]`` is ignored, since the first column has it. By default ``conj(c)``, so that the
-        matrix is Hermitian (of which as much is taken as there are columns).
+        The first row, ``(..., q)``. ``r[..., 0]`` is ignored, since ``c[..., 0]`` is the same entry. By default
+        ``conj(c)``, cut to the number of columns, so that a square matrix is Hermitian.
     shape : tuple of int, optional
-        The core shape ``(m, n)``, by default ``(p, q)``. Where it is larger, the diagonals that `c` and `r` do not reach are
-        structural zeros: the matrix is banded.
+        The core shape ``(m, n)``. Default is ``(p, q)``. In a larger matrix, the diagonals that `c` and `r` do not
+        reach are structural zeros, so the matrix is banded.
 
     Raises
     ------
     ValueError
-        If `c` or `r` is a scalar or empty, or longer than the matrix.
+        If `c` or `r` is a scalar, empty, or longer than the matrix.
 
     Notes
     -----
-    It stores the d diagonals between two offsets, one number each: ``T[i, j] = values[j - i - first]``. A function that does not
-    map zero to zero makes a banded one store all of them, so that there is never a background. The costs are
+    The array stores the d diagonals between two offsets, one number each: ``T[i, j] = values[j - i - first]``. There is
+    never a background: if a function does not map zero to zero, its result stores all diagonals. The costs are
 
     =======================================  ==============================================
     elementwise, transpose, slices, flips    ``O(d)``
     sums and other reductions                ``O((m + n) log(n))``
-    times a vector                           ``O((m + n) log(m + n))``, of few diagonals ``O(d m)``
-    times a vector of integers               ``O(d m)``, exact
-    triangular times triangular              that of times a vector
-    element, row, column                     its length
-    `linalg.solve`, `det`, `slogdet`         ``O(n**2)``, of few diagonals ``O(d**2 n)``
-    `solve`, positive definite, n >= 1536    ``O(n log(n))`` for each step, mostly
+    product with a vector                    ``O((m + n) log(m + n))``; few diagonals: ``O(d m)``
+    product with a vector of integers        ``O(d m)``, exact
+    product of two triangular matrices       the cost of a product with a vector
+    element, row, column                     the number of its elements
+    `linalg.solve`, `det`, `slogdet`         ``O(n**2)``; few diagonals: ``O(d**2 n)``
+    `solve`, positive definite, n >= 1536    usually ``O(n log(n))`` for each step
     `solve`, triangular                      ``O(n log(n)**2)``; `det`, `slogdet` ``O(n)``
-    further right-hand sides, derivatives    ``O(n log(n))`` each
-    `linalg.inv` of a large matrix           an `Inverse`; of a triangular one a `Toeplitz`
+    more right-hand sides, derivatives       ``O(n log(n))`` each
+    `linalg.inv` of a large matrix           an `Inverse`; a `Toeplitz` if triangular
     =======================================  ==============================================
 
-    The storage of all of these is in proportion to that of the operands and the result.
+    The storage for all these operations is proportional to the storage of the operands and the result.
 
-    Systems of a large Hermitian matrix are tried by conjugate gradients with a circulant preconditioner: some ten steps for a
-    covariance beside noise, whatever n is. The solution counts only if its residual is that of rounding. Where it is not after ``n / 64``
-    (at most 500) steps, and for all other matrices, the two columns by which the inverse is a sum of products of circulant and
-    skew-circulant matrices are found in ``O(n**2)``: with ``assume(T, "positive_definite")`` by Levinson and Durbin's recursion, else
-    by the elimination of Gohberg, Kailath and Olshevsky, with partial pivoting, which takes some ten times as long. Determinants always
-    take that. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose condition is too bad for
-    that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an eager call, under the
-    policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128) are solved by
-    their dense form.
+    **Large Hermitian matrices.** `solve` first tries conjugate gradients with a circulant preconditioner. About ten
+    steps suffice for a covariance plus noise, for every n. The solution is accepted only if its residual is at the
+    level of rounding.
 
-    A triangular matrix is solved by substitution of blocks, whose residual is as small as that of a dense solver whatever the condition
-    is, and its inverse is triangular and Toeplitz again.
+    **Elimination.** For other matrices, and without an accepted solution after ``n / 64`` (at most 500) steps, `solve`
+    computes two columns in ``O(n**2)``. They give the inverse as a sum of products of circulant and skew-circulant
+    matrices. With ``assume(T, "positive_definite")`` the Levinson-Durbin recursion computes them. Otherwise the
+    elimination of Gohberg, Kailath and Olshevsky with partial pivoting does, which takes about ten times as long.
+    Determinants always use these algorithms. Each solution is refined until its residual is at the level of rounding.
 
-    Products by Fourier transforms (of inexact dtypes, more than 24 diagonals and large matrices) have errors relative to the
-    norms of the factors, ``eps * norm(values) * norm(x)``, not to the single result. NaN and infinities come out as in the
-    dense product.
+    **Badly conditioned matrices.** The elimination fails beyond a condition number of about 1e8 to 1e12 in double
+    precision (positive definite: 1e12). Then an eager call tries the dense form, under the policy of `densify`, and a
+    compiled call gives NaN. Matrices with up to 256 rows (positive definite: 128) are solved by their dense form.
+
+    **Triangular matrices.** `solve` substitutes in blocks. The residual is as small as for a dense solver for every
+    condition number. The inverse is triangular and Toeplitz.
+
+    **Accuracy of products.** Products of large matrices with inexact dtypes and more than 24 diagonals use Fourier
+    transforms. Their errors are relative to the norms of the factors, ``eps * norm(values) * norm(x)``, not to each
+    element of the result. NaN and infinities occur at the same positions as in the dense product.
 
     Examples
     --------
@@ -143,17 +147,17 @@ class Toeplitz(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Toeplitz:
-        """The Toeplitz array with these elements.
+        """Return the Toeplitz array with these elements.
 
         Parameters
         ----------
         a : array_like, (..., m, n)
-            Each of its diagonals is constant.
+            A matrix with constant diagonals.
 
         Raises
         ------
         ValueError
-            If `a` has fewer than two dimensions, or (unless it is traced) its diagonals are not constant.
+            If `a` has fewer than two dimensions, or its diagonals are not constant (checked unless traced).
 
         Examples
         --------
@@ -174,19 +178,19 @@ class Toeplitz(EntryArray):
 
     @property
     def values(self) -> jax.Array:
-        """The entries on the diagonals from `first` to `last`, ``(..., d)``."""
+        """The entries on the diagonals from offset `first` to `last`, ``(..., d)``."""
         values: jax.Array = self._value[0][0]
         return values
 
     @property
     def first(self) -> int:
-        """The offset ``j - i`` of the lowest diagonal that is stored."""
+        """The offset ``j - i`` of the lowest stored diagonal."""
         first: int = self.meta[0]
         return first
 
     @property
     def last(self) -> int:
-        """The offset of the highest diagonal that is stored; ``first - 1`` where there is none."""
+        """The offset of the highest stored diagonal; ``first - 1`` if there is none."""
         last: int = self.meta[1]
         return last
 
@@ -203,12 +207,12 @@ class Toeplitz(EntryArray):
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The parameter that holds the entries."""
+        """The parameter that contains the entries."""
         return self._value[0]
 
     @property
     def solved_by_parts(self) -> bool:
-        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        """Return whether solvers may fail for regular matrices: badly conditioned ones that no other form solves."""
         return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
 
     @staticmethod
@@ -265,13 +269,13 @@ class Toeplitz(EntryArray):
         return toeplitz_entries.to_dense(self.values, self.first, self.core_shape)
 
     def diagonal_value(self, offset: int) -> jax.Array:
-        """The number on the diagonal with this offset, of batch shape, whether it is stored or not."""
+        """Return the number on the diagonal with this offset, of batch shape, whether it is stored or not."""
         if self.first <= offset <= self.last:
             return self.values[..., offset - self.first]
         return jnp.zeros(self.batch_shape, self.dtype)
 
     def diagonal(self, offset: int) -> jax.Array:
-        """The diagonal with this offset, whether it is stored or not."""
+        """Return the diagonal with this offset, whether it is stored or not."""
         length = diagonal_length(self.core_shape, offset)
         return jnp.broadcast_to(self.diagonal_value(offset)[..., None], (*self.batch_shape, length))
 
@@ -282,19 +286,20 @@ def _elements_toeplitz(x: Toeplitz, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def is_narrow(x: Toeplitz, *args: Array, **static: Any) -> bool:
-    """Whether few diagonals are stored, so that `Banded` does better."""
+    """Return whether few diagonals are stored, so that `Banded` is faster."""
     return not x.covers and x.values.shape[-1] <= MANY_DIAGONALS
 
 
 def is_triangular(x: Toeplitz) -> bool:
-    """Whether a square matrix has all its diagonals on one side. What is assumed positive definite has not, but for multiples of the
-    identity.
+    """Return whether a square matrix has all its diagonals on one side.
+
+    A matrix that is assumed positive definite does not, except a multiple of the identity.
     """
     return (x.last <= 0 or x.first >= 0) and x.core_shape[-1] > 0 and POSITIVE_DEFINITE not in x.assumptions
 
 
 def is_solved_as_dense(x: Toeplitz, *args: Array, **static: Any) -> bool:
-    """Whether systems of a square matrix are left to its dense form."""
+    """Return whether the dense form solves linear systems with a square matrix."""
     definite = POSITIVE_DEFINITE in x.assumptions
     return x.core_shape[-1] <= (DEFINITE_SOLVED_AS_DENSE if definite else SOLVED_AS_DENSE)
 
@@ -310,7 +315,7 @@ def _line(value: ParameterLike, argument: str, name: str) -> jax.Array:
 
 
 def matrix_data(a: ParameterLike, name: str) -> jax.Array:
-    """The argument of a `from_dense`."""
+    """Convert the argument of a `from_dense`."""
     data = parameter(a, "a", name)
     if data.ndim < 2:
         raise ValueError(f"a must have at least two dimensions, (..., m, n), got shape {data.shape}")
@@ -318,23 +323,23 @@ def matrix_data(a: ParameterLike, name: str) -> jax.Array:
 
 
 def first_row_and_column(data: jax.Array) -> jax.Array:
-    """The elements of a matrix that its first column and its first row hold, by increasing offset."""
+    """Return the elements of the first column and the first row of a matrix, by increasing offset."""
     if 0 in data.shape[-2:]:
         return jnp.zeros((*data.shape[:-2], 0), data.dtype)
     return jnp.concatenate([data[..., :0:-1, 0], data[..., 0, :]], axis=-1)
 
 
 def checked(x: A, data: jax.Array, why: str) -> A:
-    """The array, if its elements are these; traced ones are believed."""
+    """Return the array if it has these elements, else raise; traced elements are not checked."""
     if not isinstance(data, jax.core.Tracer) and not np.array_equal(
         np.asarray(x.to_jax()), np.asarray(data), equal_nan=data.dtype.kind in "fc"
     ):
-        raise ValueError(f"a is no {type(x).__name__} array of shape {data.shape}: {why}")
+        raise ValueError(f"a must be a {type(x).__name__} matrix, got shape {data.shape}: {why}")
     return x
 
 
 def toeplitz(values: jax.Array, first: int, shape: tuple[int, int]) -> Toeplitz:
-    """The array with these diagonals, from a kernel; those outside of the matrix are left out."""
+    """Return the array with these diagonals, from a kernel, without the diagonals outside the matrix."""
     low, high = toeplitz_entries.full_range(shape)
     last = first + values.shape[-1] - 1
     start, stop = max(first, low), min(last, high)
@@ -344,7 +349,7 @@ def toeplitz(values: jax.Array, first: int, shape: tuple[int, int]) -> Toeplitz:
 
 
 def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
-    """The diagonals of `x` from `first` to `last`, which must lie inside of the matrix; zeros where it stores none."""
+    """Return the diagonals of `x` from `first` to `last`, which must lie inside the matrix; zeros if not stored."""
     if last < first:
         return toeplitz(x.values[..., :0], 0, x.core_shape)
     if x.last < x.first:
@@ -356,13 +361,13 @@ def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
 
 
 def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]) -> Banded:
-    """These diagonals of `x` as `Banded`, each with entries of its own."""
+    """Return these diagonals of `x` as `Banded`, with separate entries for each element."""
     diagonals = [x.diagonal(k) for k in offsets]
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
 
 
 def covering(x: Toeplitz, background: jax.Array | None = None) -> Toeplitz:
-    """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
+    """Return the array with all diagonals stored. Unstored ones get `background`: by default the structural zero."""
     if x.covers:
         return x
     low, high = toeplitz_entries.full_range(x.core_shape)
@@ -382,7 +387,7 @@ def covering(x: Toeplitz, background: jax.Array | None = None) -> Toeplitz:
 
 
 def _hull(x: Toeplitz, y: Toeplitz) -> tuple[int, int]:
-    """The range of offsets that holds those of both."""
+    """Return the smallest range of offsets that contains the diagonals of both."""
     ranges = [(a.first, a.last) for a in (x, y) if a.first <= a.last] or [(0, -1)]
     return min(a for a, _ in ranges), max(b for _, b in ranges)
 
@@ -401,7 +406,7 @@ def _join_pair_toeplitz_identity(x: Toeplitz, y: Identity) -> tuple[Toeplitz, To
 
 
 def _scaled(x: Identity) -> Toeplitz:
-    """A scaled identity as one diagonal."""
+    """Return a scaled identity as a single diagonal."""
     return toeplitz(x.scale[..., None], 0, x.core_shape)
 
 
@@ -415,7 +420,7 @@ def _join_pair_toeplitz_banded(x: Toeplitz, y: Banded) -> tuple[Array, Array]:
 
 @join_pair.kernel(Fill, Toeplitz, when=fills_matrices)
 def join_constant_diagonals(x: Fill, y: Toeplitz | Hankel) -> tuple[Array, Array]:
-    """A constant on all diagonals, or antidiagonals."""
+    """Store a constant on all diagonals, or antidiagonals."""
     y = covering(y) if isinstance(y, Toeplitz) else y
     (entries,) = y.entries
     return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], entries.shape[-1])),), None), y
@@ -451,7 +456,7 @@ def _meet_pair_identity_toeplitz(x: Identity, y: Toeplitz) -> Banded:
 
 
 def as_identity(x: Toeplitz) -> Identity:
-    """The main diagonal, whether it is stored or not."""
+    """Return the main diagonal, whether it is stored or not."""
     return Identity.make((x.diagonal_value(0), None), x.core_shape)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Circulant(Toeplitz):
-    r"""A circulant matrix: each column is the one before it, moved down by one place around the edge.
+    r"""A circulant matrix: each column is the previous column, shifted down by one row with wrap-around.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class Circulant(Toeplitz):
 
     ========================================================  ===================
     elementwise, transpose, sums                              ``O(n)``
-    times a vector, times a circulant matrix, `matrix_power`  ``O(n log(n))``
+    product with a vector, two circulants, `matrix_power`     ``O(n log(n))``
     solve, `inv`, `pinv`, `det`, `slogdet`, eigenvalues       ``O(n log(n))``
-    times a vector of integers                                ``O(n**2)``, exact
+    product with a vector of integers                         ``O(n**2)``, exact
     ========================================================  ===================
 
-    Products and solutions by Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`, of which
-    it is a special case.
+    Products and solutions by Fourier transforms have errors relative to the norms of the factors, as for `Toeplitz`,
+    the base class.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Circulant(Toeplitz):
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Circulant:
-        """The circulant array with these elements.
+        """Return the circulant array with these elements.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Circulant(Toeplitz):
         Raises
         ------
         ValueError
-            If `a` is not square, or (unless it is traced) not circulant.
+            If `a` is not square, or is not circulant (checked unless traced).
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Circulant(Toeplitz):
         if data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
         column = data[..., 0] if data.shape[-1] else jnp.zeros((*data.shape[:-2], 0), data.dtype)
-        return checked(Circulant.make((column,)), data, "its columns are not the first one moved around")
+        return checked(Circulant.make((column,)), data, "its columns are not shifts of the first column")
 
     @property
     def c(self) -> jax.Array:

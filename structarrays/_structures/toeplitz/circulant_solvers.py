@@ -42,7 +42,7 @@ def _matrix_power_circulant(x: Circulant, *, n: int) -> Circulant:
 
 @solve.kernel(Circulant, Array)
 def _solve_circulant(x1: Circulant, x2: Array) -> tuple[Dense, jax.Array]:
-    remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
+    remark("Fourier transforms, which diagonalise the matrix; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
     solution = by_columns(lambda b: circulant_transforms.apply_spectrum(reciprocals, b), right_side(x2))
     return Dense.make((solution,)), ok
@@ -61,7 +61,10 @@ def _inv_circulant(x: Circulant) -> tuple[Circulant, jax.Array]:
 
 
 def _reciprocals(x: Circulant) -> tuple[jax.Array, jax.Array]:
-    """One over the eigenvalues, all NaN for a matrix with one that is zero (or not positive), and whether none has."""
+    """Return the reciprocals of the eigenvalues, and whether all eigenvalues are nonzero (or positive).
+
+    The reciprocals are NaN for each matrix with an eigenvalue that is zero (or not positive).
+    """
     values = circulant_transforms.spectrum(x.c)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
@@ -70,15 +73,15 @@ def _reciprocals(x: Circulant) -> tuple[jax.Array, jax.Array]:
 
 @pinv.kernel(Circulant)
 def pinv_circulant(x: Circulant, *, rtol: jax.Array | None) -> Circulant:
-    """One over each eigenvalue that is not small."""
+    """Invert each eigenvalue that is not small."""
     return Circulant.make((circulant_transforms.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
 
 
 def pseudo_reciprocals(x: Circulant, rtol: jax.Array | None) -> jax.Array:
-    """The eigenvalues of the pseudo-inverse, in which singular values up to `rtol` times the largest one count as zero."""
+    """Return the eigenvalues of the pseudo-inverse; singular values up to `rtol` times the largest count as zero."""
     values = circulant_transforms.spectrum(x.c)
     large = is_large(x, jnp.abs(values), rtol)
-    # NaN is not large, but does not vanish either.
+    # NaN is not large, but must not become zero.
     kept = large | jnp.isnan(values)
     return jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
 
@@ -107,7 +110,7 @@ def _eigvalsh_circulant(x: Circulant) -> Dense:
 
 
 def _singular_values(x: Circulant) -> jax.Array:
-    """The magnitudes of the eigenvalues, since the matrix is normal; in no order."""
+    """Return the magnitudes of the eigenvalues, in no order: these are the singular values of a normal matrix."""
     return jnp.abs(circulant_transforms.full_spectrum(x.c))
 
 

@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 
 class Hankel(EntryArray):
-    r"""A matrix with constant antidiagonals: its entries depend on ``i + j`` alone.
+    r"""A matrix with constant antidiagonals: its entries depend only on ``i + j``.
 
     Parameters
     ----------
     c : array_like
         The first column, ``(..., m)``.
     r : array_like, optional
-        The last row, ``(..., n)``; ``r[..., 0]`` is ignored, since the first column has it. By default zeros (which are
-        ordinary entries), as many as there are rows.
+        The last row, ``(..., n)``. ``r[..., 0]`` is ignored, since ``c[..., -1]`` is the same entry. By default the
+        matrix is square and `r` is zero; these zeros are ordinary entries.
 
     Raises
     ------
     ValueError
-        If `c` or `r` is a scalar, or one of them is empty and the other not.
+        If `c` or `r` is a scalar, or if only one of them is empty.
 
     Notes
     -----
-    It stores the ``m + n - 1`` values ``H[i, j] = v[i + j]``; there are no structural zeros. The costs are
+    The array stores the ``m + n - 1`` values ``H[i, j] = v[i + j]``. There are no structural zeros. The costs are
 
     =======================================  =================================
     elementwise, transpose, slices, flips    ``O(m + n)``
     sums and other reductions                ``O((m + n) log(n))``
-    times a vector                           ``O((m + n) log(m + n))``
-    times a vector of integers               ``O(m n)``, exact
-    element, row, column                     its length
+    product with a vector                    ``O((m + n) log(m + n))``
+    product with a vector of integers        ``O(m n)``, exact
+    element, row, column                     the number of its elements
     `linalg.solve`, `det`, `slogdet`         ``O(n**2)``
     `linalg.inv` of a large matrix           an `Inverse`
     =======================================  =================================
 
-    Systems are those of the matrix upside down, which is a `Toeplitz`, and solved as these are, whatever is assumed.
-    Products by Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`.
+    Linear systems use the `Toeplitz` matrix with the rows in reverse order, regardless of assumptions. Products by
+    Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`.
 
     Examples
     --------
@@ -84,17 +84,17 @@ class Hankel(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Hankel:
-        """The Hankel array with these elements.
+        """Return the Hankel array with these elements.
 
         Parameters
         ----------
         a : array_like, (..., m, n)
-            Each of its antidiagonals is constant.
+            A matrix with constant antidiagonals.
 
         Raises
         ------
         ValueError
-            If `a` has fewer than two dimensions, or (unless it is traced) its antidiagonals are not constant.
+            If `a` has fewer than two dimensions, or its antidiagonals are not constant (checked unless traced).
 
         Examples
         --------
@@ -121,12 +121,12 @@ class Hankel(EntryArray):
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The parameter that holds the entries."""
+        """The parameter that contains the entries."""
         return self._value[0]
 
     @property
     def solved_by_parts(self) -> bool:
-        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        """Return whether solvers may fail for regular matrices: badly conditioned ones that no other form solves."""
         return self.core_shape[-1] > SOLVED_AS_DENSE
 
     @staticmethod
@@ -164,7 +164,7 @@ class Hankel(EntryArray):
 
 
 def _edge(data: jax.Array) -> jax.Array:
-    """The elements of a matrix that its first column and its last row hold."""
+    """Return the elements of the first column and the last row of a matrix."""
     if 0 in data.shape[-2:]:
         return jnp.zeros((*data.shape[:-2], 0), data.dtype)
     return jnp.concatenate([data[..., 0], data[..., -1, 1:]], axis=-1)

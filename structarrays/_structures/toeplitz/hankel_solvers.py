@@ -1,7 +1,7 @@
 """Linear systems, inverses and determinants of square Hankel matrices.
 
-Upside down a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange matrix J, which is symmetric and its own inverse. So ``H x = b``
-is ``T x = J b``, and ``det(H) = det(J) det(T)``.
+With its rows in reverse order a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange matrix J, which is
+symmetric and its own inverse. So ``H x = b`` is ``T x = J b``, and ``det(H) = det(J) det(T)``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _upside_down(x: Hankel) -> Toeplitz:
 
 @solve.kernel(Hankel, Array)
 def _solve_hankel(x1: Hankel, x2: Array) -> Result:
-    remark("the Toeplitz matrix with the rows in reverse")
+    remark("the Toeplitz matrix with the rows in reverse order")
 
     def method(x: Hankel, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         solution, ok = solve.dispatch(_upside_down(x), Dense.make((b[..., ::-1, :],)))
@@ -65,6 +65,6 @@ def _is_small(x: Hankel, *args: Array) -> bool:
 @by_form(inv, of=Hankel, when=lambda x: not stays_inverse(x))
 @by_form(solve, slogdet, det, of=Hankel, when=_is_small)
 def hankel_by_dense_form(x: Hankel) -> Dense:
-    """The dense form, by which small matrices are solved."""
-    remark("the dense form, which is quicker at this size")
+    """Return the dense form, which solves small matrices."""
+    remark("the dense form, which is faster at this size")
     return to_dense(x)

@@ -78,7 +78,7 @@ def _slices(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
 
 
 def _steps(key: Key) -> tuple[int, int]:
-    """The steps of two slices; where a slice has one element at most, its step may be any, so it is that of the other."""
+    """Return the steps of two slices. A slice with at most one element takes the step of the other slice."""
     (_, _, m, row_step), (_, _, n, column_step) = key
     if m <= 1:
         row_step = column_step
@@ -92,7 +92,7 @@ def _parallel(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
 
 
 def _crossed(x: Toeplitz | Hankel, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
-    """Whether one slice goes forwards and the other backwards, by equal steps: then diagonals become antidiagonals."""
+    """Return whether the slices have opposite steps of one size, so that diagonals become antidiagonals."""
     return _slices(x, operands=operands, key=key) and _steps(key)[0] == -_steps(key)[1] and x.covers
 
 
@@ -102,9 +102,9 @@ def _begins(key: Key) -> tuple[int, int, tuple[int, int]]:
 
 @index.kernel(Toeplitz, when=_parallel)
 def _index_toeplitz_if_parallel(x: Toeplitz, *, operands: tuple[jax.Array, ...], key: Key) -> Toeplitz:
-    """Rows ``a + s i`` and columns ``b + s j``: the diagonal k is the one with offset ``b - a + s k``."""
+    """Take the rows ``a + s i`` and columns ``b + s j``: the diagonal k has the offset ``b - a + s k``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
-    # Which k are stored: those with first <= b - a + step k <= last.
+    # The stored k satisfy first <= b - a + step k <= last.
     begin, end = (x.first, x.last) if step > 0 else (x.last, x.first)
     low, high = -((b - a - begin) // step), (end - (b - a)) // step
     if high < low:
@@ -114,7 +114,7 @@ def _index_toeplitz_if_parallel(x: Toeplitz, *, operands: tuple[jax.Array, ...],
 
 @index.kernel(Toeplitz, when=_crossed)
 def _index_toeplitz_if_crossed(x: Toeplitz, *, operands: tuple[jax.Array, ...], key: Key) -> Hankel:
-    """Rows ``a + s i`` and columns ``b - s j``: the offset is ``b - a - s (i + j)``."""
+    """Take the rows ``a + s i`` and columns ``b - s j``: the offset is ``b - a - s (i + j)``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
     return _hankel(x.values, b - a - x.first, -step, shape)
 
@@ -127,7 +127,7 @@ def _index_hankel_if_parallel(x: Hankel, *, operands: tuple[jax.Array, ...], key
 
 @index.kernel(Hankel, when=_crossed)
 def _index_hankel_if_crossed(x: Hankel, *, operands: tuple[jax.Array, ...], key: Key) -> Toeplitz:
-    """Rows ``a + s i`` and columns ``b - s j``: the antidiagonal is ``a + b - s (j - i)``."""
+    """Take the rows ``a + s i`` and columns ``b - s j``: the antidiagonal is ``a + b - s (j - i)``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
     low, high = toeplitz_entries.full_range(shape)
     return toeplitz(_strided(x.values, a + b - step * low, high - low + 1, -step), low, shape)
@@ -139,7 +139,7 @@ def _hankel(values: jax.Array, start: int, step: int, shape: tuple[int, int]) ->
 
 
 def _strided(values: jax.Array, start: int, count: int, step: int) -> jax.Array:
-    """``values[start], values[start + step], …``, so many of them."""
+    """Return ``values[start], values[start + step], …``: `count` elements."""
     if count == 0:
         return values[..., :0]
     stop = start + step * count
@@ -150,7 +150,7 @@ def _strided(values: jax.Array, start: int, count: int, step: int) -> jax.Array:
 
 
 def _flipped(x: Toeplitz | Hankel, axis: tuple[int, ...]) -> Array:
-    """The matrices flipped along core axes, which is a slice, and the batch along the others."""
+    """Flip the matrices along core axes, which is a slice, and the batch along the other axes."""
     batch = tuple(a for a in axis if a < x.ndim - 2)
     key = tuple(
         ("slice", n - 1, n, -1) if a in axis and n > 0 else ("slice", 0, n, 1)
@@ -182,7 +182,7 @@ def _flip_circulant(x: Circulant, *, axis: tuple[int, ...]) -> Result:
 
 @roll.kernel(Circulant, when=has_core)
 def _roll_circulant(x: Circulant, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Circulant:
-    """Rolled rows or columns are the first column, rolled up or down."""
+    """Roll rows or columns: the first column is rolled down or up."""
     c = x.c
     for places, a in zip(shift, axis, strict=True):
         columns = a == x.ndim - 1
@@ -195,7 +195,10 @@ def _roll_circulant(x: Circulant, *, shift: tuple[int, ...], axis: tuple[int, ..
 
 @write_entries.kernel(Toeplitz, when=lambda x: not x.covers)
 def _write_entries_toeplitz(x: Toeplitz, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
-    """The result is `Banded` for a banded array, since a single entry ends the repetition, and `Triangular` for many diagonals on one side."""
+    """Write entries. A single entry makes the diagonals vary.
+
+    The result is `Banded` for a banded array, and `Triangular` for many diagonals on one side.
+    """
     free = x.freed()
     if free.full_size and max(x.core_shape) > SMALL:
         allow_dense(x, "__setitem__", x.size, limit=False)

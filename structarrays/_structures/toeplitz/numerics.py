@@ -1,11 +1,11 @@
 """The product of two Toeplitz matrices, on plain JAX arrays, in the layout of `toeplitz_entries`.
 
-It is no Toeplitz matrix, but it changes little along its diagonals: by the ends of the two alone,
+The product is not a Toeplitz matrix, but changes along its diagonals only by two terms,
 
     (A B)[i + 1, j + 1] = (A B)[i, j] + A[i + 1, 0] B[0, j + 1] - A[i, n - 1] B[n - 1, j],
 
-its displacement of rank two (Kailath, Kung, Morf, *Displacement ranks of matrices and linear equations*, 1979). So its first row and its
-first column, two products with a vector, give all of it.
+its displacement of rank two (Kailath, Kung, Morf, *Displacement ranks of matrices and linear equations*, 1979). So its
+first row and its first column, two products with a vector, determine the whole product.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 def product(
     first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
 ) -> jax.Array:
-    """``A @ B``, in ``O(m p + n log(n))``, and storage proportional to that of the parameters and the result.
+    """Return ``A @ B`` in ``O(m p + n log(n))``, with storage proportional to the parameters and the result.
 
-    The rounding is normwise: relative to the largest elements of A and of B, not to those that an element of the result has a part in.
+    The rounding error is normwise: relative to the largest elements of A and B.
 
     Parameters
     ----------
     first_a, shape_a, first_b, shape_b
-        The offset of the first diagonal and the core, ``(m, n)`` and ``(n, p)``, of each; nothing is empty.
-    a, b : jax.Array, (..., d) and (..., e)
-        The values of the diagonals, inexact, of one dtype and batch shape.
+        The offset of the first diagonal and the core shape of each factor, ``(m, n)`` and ``(n, p)``; no dimension is
+        0. a, b : jax.Array, (..., d) and (..., e)
+            The values of the diagonals, with one inexact dtype and one batch shape.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def _product_jvp(
 def _decide(
     first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
 ) -> jax.Array:
-    """NaN and infinities would spread along the diagonals; where there are some, it is found out where they belong."""
+    """Take a branch that locates NaN and infinities if there are any, since they would spread along the diagonals."""
     settings = first_a, shape_a, first_b, shape_b
     result: jax.Array = lax.cond(
         jnp.isfinite(a).all() & jnp.isfinite(b).all(),
@@ -79,7 +79,7 @@ def _finite(
     first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
 ) -> jax.Array:
     (m, n), p = shape_a, shape_b[-1]
-    if p < m:  # as few steps as there may be, each for a row: of the transpose, then
+    if p < m:  # each step computes a row; the transpose has fewer rows
         turned = _finite(
             *_transposed(first_b, shape_b, b)[:2], *_transposed(first_a, shape_a, a)[:2], b[..., ::-1], a[..., ::-1]
         )
@@ -109,7 +109,7 @@ def _transposed(first: int, shape: tuple[int, int], values: jax.Array) -> tuple[
 def _with_special_values(
     first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
 ) -> jax.Array:
-    """The finite part, and where terms are NaN or infinite, which is counted, by the products of zeros and ones."""
+    """Return the finite part, with NaN and infinities at the positions that products of zeros and ones count."""
     settings = first_a, shape_a, first_b, shape_b
     if jnp.iscomplexobj(a):
         part = functools.partial(_with_special_values, *settings)

@@ -36,7 +36,7 @@ def _matmul_toeplitz_dense(x1: Toeplitz, x2: Dense) -> Dense:
 
 @matmul.kernel(Hankel, Dense)
 def _matmul_hankel_dense(x1: Hankel, x2: Dense) -> Dense:
-    """``H = T J``, where J turns the rows of `x2` upside down."""
+    """``H = T J``, where J reverses the rows of `x2`."""
     first, _ = toeplitz_entries.full_range(x1.core_shape)
 
     def multiply(data: jax.Array) -> jax.Array:
@@ -73,7 +73,7 @@ def _matmul_toeplitz_toeplitz(x1: Toeplitz, x2: Toeplitz) -> Array:
 
 
 def _are_large(x1: Toeplitz, x2: Toeplitz) -> bool:
-    """Whether the dense form of `x2` would take longer than what is known of the product without it."""
+    """Return whether the dense form of `x2` would take longer than the recursion along the diagonals."""
     inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
     nonempty = x1.values.shape[-1] and x2.values.shape[-1]
     return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > toeplitz_entries.SMALL**2
@@ -81,7 +81,7 @@ def _are_large(x1: Toeplitz, x2: Toeplitz) -> bool:
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
 def _matmul_toeplitz_toeplitz_if_are_large(x1: Toeplitz, x2: Toeplitz) -> Array:
-    """A dense product from its first row and its first column; two factors if the policy forbids the dense product."""
+    """Compute a dense product from its first row and column; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
         return held
@@ -99,7 +99,7 @@ def _are_narrow(x1: Toeplitz, x2: Toeplitz) -> bool:
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
 def _matmul_toeplitz_toeplitz_if_are_narrow(x1: Toeplitz, x2: Toeplitz) -> Result:
-    """Its diagonals are constant but near their ends."""
+    """Multiply the banded forms: the diagonals of the product are constant except near their ends."""
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
@@ -114,19 +114,19 @@ def _matmul_banded_toeplitz(x1: Banded, x2: Toeplitz) -> Result:
 
 
 def _are_triangular(x1: Toeplitz, x2: Toeplitz) -> bool:
-    """Whether both are square, and triangular on the same side: then the product is a Toeplitz matrix."""
+    """Return whether both are square and triangular on the same side, so that the product is a Toeplitz matrix."""
     square = x1.shape[-2] == x1.shape[-1] == x2.shape[-1]
     return square and (max(x1.last, x2.last) <= 0 or min(x1.first, x2.first) >= 0)
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
 def _matmul_toeplitz_toeplitz_if_are_triangular(x1: Toeplitz, x2: Toeplitz) -> Toeplitz:
-    """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
+    """Compute the first column (or row) of the product: a truncated convolution, since the factors commute."""
     upper = max(x1.last, x2.last) > 0
     low, high = x1.first + x2.first, x1.last + x2.last
     n = x1.shape[-1]
     if upper:
-        # The flipped values are those of the transposes.
+        # The flipped values are the values of the transposes.
         column = _convolution(x1.values, x2.values, n - low)
         return toeplitz(column, low, x1.core_shape)
     column = _convolution(x1.values[..., ::-1], x2.values[..., ::-1], n + high)
@@ -134,8 +134,8 @@ def _matmul_toeplitz_toeplitz_if_are_triangular(x1: Toeplitz, x2: Toeplitz) -> T
 
 
 def _convolution(a: jax.Array, b: jax.Array, count: int) -> jax.Array:
-    """The first `count` elements of the convolution of two sequences, or all of them."""
+    """Return the first `count` elements of the convolution of two sequences, or all of them."""
     count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
     a, b = a[..., :count], b[..., :count]
-    # As a product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
+    # The product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
     return toeplitz_entries.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _by_rows(reduce: Callable[..., jax.Array]) -> Callable[..., Dense]:
-    """A kernel for all axes, from one that reduces each row: ``reduce(x, monoid) -> (..., m)``."""
+    """Make a kernel for all axes from a reduction of each row: ``reduce(x, monoid) -> (..., m)``."""
 
     @functools.wraps(reduce)
     def kernel_of_axes(x: Array, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool, **options: Any) -> Dense:
@@ -63,7 +63,7 @@ def _reduce_core_hankel(x: Hankel, monoid: Monoid) -> jax.Array:
 
 @reduce_core.kernel(Circulant)
 def _reduce_core_circulant(x: Circulant, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
-    """Every row and every column holds the same entries."""
+    """Reduce one row: every row and every column has the same entries."""
     n = x.c.shape[-1]
     line = monoid.reduce(x.c, axis=(x.c.ndim - 1,), keepdims=True)
     if len(axes) == 2:
@@ -77,13 +77,16 @@ def _reduce_core_circulant(x: Circulant, *, monoid: Monoid, axes: tuple[int, ...
 
 
 def _deviations(values: jax.Array, width: int, mean: jax.Array) -> jax.Array:
-    """For each window of `values` the squared deviations from numbers (..., windows): those from its own mean, and of that."""
+    """Return the squared deviations of each window of `values` from `mean` (..., windows).
+
+    They are the deviations from the mean of the window, plus the deviation of that mean.
+    """
     own, squares = toeplitz_entries.spread(values, width, squared_magnitude)
     return squares + squared_magnitude(own - mean) * width
 
 
 def _about(squares_of_rows: Callable[..., jax.Array]) -> Callable[..., Dense]:
-    """A kernel of `squared_deviations`, from ``squares_of_rows(x, mean)`` with a mean (..., m or 1) for each row."""
+    """Make a kernel of `squared_deviations` from ``squares_of_rows(x, mean)``, with means (..., m or 1) of the rows."""
 
     @functools.wraps(squares_of_rows)
     def run(x: Array, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
@@ -105,7 +108,7 @@ def _is_empty(x: Toeplitz | Hankel) -> bool:
 def _squared_deviations_toeplitz(x: Toeplitz, mean: jax.Array) -> jax.Array:
     if _is_empty(x):
         return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
-    # The windows are those of the rows from the last to the first.
+    # The windows follow the rows from the last to the first.
     return _deviations(covering(x).values, x.shape[-1], mean[..., ::-1])[..., ::-1]
 
 

@@ -1,8 +1,9 @@
 """Linear systems, inverses and determinants of square Toeplitz matrices.
 
-The matrix is inverted once (`toeplitz_elimination`); then every solution, forwards and in reverse, is a few convolutions and a look at
-its residual. One or two systems with a large positive definite matrix are iterated instead (`toeplitz_iterations`). Matrices with few
-diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
+The matrix is inverted once (`toeplitz_elimination`). Then each solution, with the matrix or its transpose, takes a few
+convolutions and a check of its residual. One or two systems with a large positive definite matrix are iterated instead
+(`toeplitz_iterations`). Matrices with few diagonals are solved as `Banded`, small ones as `Dense`, and triangular ones
+in `triangular_toeplitz`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     Solver: TypeAlias = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
 _FEW = 2
-"""So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
+"""Up to this number of right-hand sides are iterated; for more, the columns of the inverse take less time."""
 
 _ERROR = 1000
 """The largest backward error of an elimination, in rounding errors, for which its determinant is accepted."""
@@ -76,13 +77,13 @@ def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _is_inverted(x: Toeplitz) -> bool:
-    """Whether systems are solved by the columns of the inverse, however many there are."""
+    """Return whether linear systems use the columns of the inverse for any number of right-hand sides."""
     return not (is_solved_as_dense(x) or is_narrow(x) or is_triangular(x) or (_is_definite(x) and x.shape[-1] >= LARGE))
 
 
 @reusable.kernel(Toeplitz, when=_is_inverted)
 def solvers_by_columns(x: Toeplitz) -> tuple[Solver, Solver]:
-    """The systems of a matrix and of its transpose have one inverse."""
+    """Return solvers for the matrix and its transpose, which share one inverse."""
     remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
     columns = toeplitz_elimination.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
 
@@ -101,16 +102,16 @@ def solvers_by_columns(x: Toeplitz) -> tuple[Solver, Solver]:
 
 def _explanation(x: Toeplitz, b: jax.Array) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
-    known = "as it is assumed positive definite" if definite else "as nothing is assumed"
+    known = "as it is assumed positive definite" if definite else "as the matrix is general"
     directly = f"{'the recursion of Levinson' if definite else 'elimination with pivots after Fourier transforms'}, {known}; O(n**2)"
     if not large:
         return directly
     tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
-    return f"conjugate gradients with a circulant preconditioner, O(n log(n)) a step ({tried}), and else {directly}"
+    return f"conjugate gradients with a circulant preconditioner, O(n log(n)) per step ({tried}), otherwise {directly}"
 
 
 def _iterated(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
+    """Solve by conjugate gradients; if they fail for one matrix of a batch, solve all by the columns of the inverse."""
     values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
     return mapped_together(functools.partial(_iterated_together, assumptions), (True, False))(values, b)
 
@@ -134,7 +135,7 @@ def _iterated_together(assumptions: Assumptions, values: jax.Array, b: jax.Array
 def _solve_by(
     columns: toeplitz_elimination.Columns, x: Toeplitz, b: jax.Array, transposed: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """Solutions by the columns of the inverse (`transposed`: of that of the transpose), and whether their residuals are small."""
+    """Solve by the columns of the inverse (`transposed`: of its transpose); also return whether residuals are small."""
     frozen, columns = without_derivatives((x, columns))
     inverses = toeplitz_elimination.times_inverse, toeplitz_elimination.times_transposed_inverse
     straight, other = inverses[::-1] if transposed else inverses
@@ -160,7 +161,7 @@ def _refined(
 
 @inv.kernel(Toeplitz)
 def _inv_toeplitz(x: Toeplitz) -> Result:
-    """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
+    """Return the dense inverse, unless the result remains an `Inverse`; it is full and as large as the dense form."""
     if stays_inverse(x):
         return checked_inverse(x)
     return inv.dispatch(dense_if_small(x, "linalg.inv"))
@@ -179,9 +180,10 @@ def _slogdet_toeplitz(x: Toeplitz) -> tuple[Dense, ...]:
 
 
 def _is_accurate(values: jax.Array, factors: toeplitz_elimination.Factors) -> jax.Array:
-    """Whether a determinant has correct digits, for each matrix, from the backward error and a condition number estimated from four solutions.
+    """Return whether the determinant of each matrix has correct digits.
 
-    A zero pivot is accepted, since the matrix is singular.
+    The bound uses the backward error and a condition number estimated from four solutions. A zero pivot is accepted,
+    since the matrix is singular.
     """
     x, z, regular = factors.columns
     vectors = probes(x.shape[-1], x.dtype)
@@ -194,7 +196,7 @@ def _is_accurate(values: jax.Array, factors: toeplitz_elimination.Factors) -> ja
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _factors(definite: bool, values: jax.Array) -> toeplitz_elimination.Factors:
-    """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
+    """Return the two columns of the inverse, without derivatives, and the determinant, with derivatives."""
     return toeplitz_elimination.factor(values, definite)
 
 
@@ -202,7 +204,7 @@ def _factors(definite: bool, values: jax.Array) -> toeplitz_elimination.Factors:
 def _factors_jvp(
     definite: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[toeplitz_elimination.Factors, toeplitz_elimination.Factors]:
-    """``d log(det(T)) = tr(T^{-1} dT)``, with the columns of the inverse as solutions that have derivatives themselves."""
+    """``d log(det(T)) = tr(T^{-1} dT)``; the columns of the inverse are solutions, which have derivatives."""
     (values,), (change,) = primals, tangents
     n = (values.shape[-1] + 1) // 2
     factors = _factors(definite, values)
@@ -227,13 +229,13 @@ det.kernel(Toeplitz)(det_by_slogdet)
 
 @by_form(solve, inv, slogdet, det, of=Toeplitz, when=is_solved_as_dense)
 def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
-    """The dense form, by which small matrices are solved."""
-    remark("the dense form, which is quicker at this size")
+    """Return the dense form, which solves small matrices."""
+    remark("the dense form, which is faster at this size")
     return to_dense(x)
 
 
 @by_form(solve, inv, slogdet, det, of=Toeplitz, when=is_narrow)
 def toeplitz_by_banded_form(x: Toeplitz) -> Banded:
-    """The banded form, by which matrices of few diagonals are solved."""
-    remark("the banded form, of few diagonals")
+    """Return the banded form, which solves matrices with few diagonals."""
+    remark("the banded form, which has few diagonals")
     return at_diagonals(x, x.offsets).assuming(x.assumptions)

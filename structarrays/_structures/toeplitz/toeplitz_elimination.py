@@ -2,18 +2,19 @@
 
 A matrix is given by all its diagonals: ``T[i, j] = values[..., j - i + n - 1]``, with `values` (..., 2 n - 1) of an inexact dtype.
 
-With the down-shifts Z, whose n-th power is I, and S, whose n-th power is -I (the corner is -1), the difference ``Z T - T S`` has rank
-two, and so has ``T^{-1} Z - S T^{-1}``. Two columns therefore say everything about the inverse:
+Z is the down-shift whose n-th power is I, and S the down-shift whose n-th power is -I (its corner is -1). The
+difference ``Z T - T S`` has rank two, and so has ``T^{-1} Z - S T^{-1}``. Therefore two columns determine the inverse:
 
     T x = e_0,        T z = s,        s = (0, t_{1-n}, …, t_{-1}),        t_{i-j} = T[i, j],
 
     T^{-1} = (skew(x) cyclic(e_0 - z) + skew(e_0 + z) cyclic(x)) / 2,
 
-where ``cyclic(v)`` and ``skew(v)`` are the circulant and the skew-circulant matrix with the first column v: products with the inverse are
-convolutions. Unlike the formula of Gohberg and Semencul it does not divide by ``x[0]``, and holds for every regular T. A multiple of
-x may be added to z, since circulant matrices commute (G. Heinig and K. Rost, "Algebraic Methods for Toeplitz-like Matrices and
-Operators", 1984; G. Ammar and P. Gader, "A variant of the Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix
-Analysis and Applications 12 (1991), 534-540).
+where ``cyclic(v)`` and ``skew(v)`` are the circulant and the skew-circulant matrix with the first column v. Products
+with the inverse are convolutions. The formula does not divide by ``x[0]``, unlike the formula of Gohberg and Semencul,
+and holds for every regular T. A multiple of x may be added to z, since circulant matrices commute (G. Heinig and K.
+Rost, "Algebraic Methods for Toeplitz-like Matrices and Operators", 1984; G. Ammar and P. Gader, "A variant of the
+Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix Analysis and Applications 12 (1991),
+534-540).
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from . import toeplitz_iterations
 
 
 class Columns(NamedTuple):
-    """The two columns that the inverse of a matrix takes."""
+    """The two columns that determine the inverse of a matrix."""
 
     x: jax.Array
     """The first column of the inverse, (..., n)."""
     z: jax.Array
-    """The other column, but for a multiple of `x`: (..., n)."""
+    """The other column, up to a multiple of `x`: (..., n)."""
     regular: jax.Array
-    """Whether no pivot is zero (or, of a positive definite matrix, negative), (...)."""
+    """Whether no pivot is zero (for a positive definite matrix: negative), (...)."""
 
 
 class Factors(NamedTuple):
-    """What is known of a matrix once it has been inverted."""
+    """The inverse and the determinant of a matrix, with an error estimate."""
 
     columns: Columns
     sign: jax.Array
@@ -58,15 +59,15 @@ class Factors(NamedTuple):
 
 
 def factor(values: jax.Array, positive_definite: bool) -> Factors:
-    """The columns that give the inverse, and the determinant.
+    """Return the columns that determine the inverse, and the determinant.
 
     Parameters
     ----------
     values : jax.Array, (..., 2 n - 1)
         All diagonals, n > 0.
     positive_definite : bool
-        Whether the matrix is Hermitian and positive definite, of which the lower triangle is read: Levinson's recursion. Else
-        elimination with partial pivoting.
+        Whether the matrix is Hermitian and positive definite. Then the lower triangle is read, and the algorithm is
+        Levinson's recursion. Otherwise it is elimination with partial pivoting.
 
     Returns
     -------
@@ -81,16 +82,17 @@ def factor(values: jax.Array, positive_definite: bool) -> Factors:
 
 
 def columns(values: jax.Array, positive_definite: bool) -> Columns:
-    """The columns that give the inverse, without the determinant: of a large positive definite matrix in less time.
+    """Return the columns that determine the inverse, without the determinant.
 
-    That is by conjugate gradients, in ``O(n log(n))`` for each step. Every large Hermitian matrix is tried, for little in comparison, since
-    an x whose residual is small says with ``x[0] > 0`` that there is an inverse, and what it is. Where one of a batch is not Hermitian,
-    or has no such x after a fixed number of steps, all are inverted as by `factor`.
+    For a large positive definite matrix this takes less time than `factor`: conjugate gradients, in ``O(n log(n))`` for
+    each step. Every large Hermitian matrix is tried, at a comparatively low cost: an x with a small residual and ``x[0]
+    > 0`` proves that there is an inverse, and determines it. If one matrix of a batch is not Hermitian, or has no such
+    x after a fixed number of steps, all are inverted as by `factor`.
 
     Parameters
     ----------
     values, positive_definite
-        As of `factor`.
+        As for `factor`.
     """
     n = (values.shape[-1] + 1) // 2
     if n < toeplitz_iterations.LARGE:
@@ -101,7 +103,7 @@ def columns(values: jax.Array, positive_definite: bool) -> Columns:
 def _columns(positive_definite: bool, values: jax.Array) -> Columns:
     hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
     unit, *_ = first_column_and_row(values)
-    # Where the right-hand side is zero there is nothing to do.
+    # A zero right-hand side needs no steps.
     x, ok = iterated(values, jnp.where(hermitian[..., None], unit, 0)[..., None])
     x = x[..., 0]
 
@@ -116,14 +118,14 @@ def _columns(positive_definite: bool, values: jax.Array) -> Columns:
 
 
 def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Solutions of systems with a positive definite matrix by conjugate gradients, and whether these got there.
+    """Solve positive definite linear systems by conjugate gradients, and return whether they converged.
 
     Parameters
     ----------
     values : jax.Array, (..., 2 n - 1)
-        Of whose lower triangle is read.
+        The diagonals; the lower triangle is read.
     b : jax.Array, (..., n, k)
-        Of the same batch shape.
+        The right-hand sides, of the same batch shape.
 
     Returns
     -------
@@ -134,15 +136,15 @@ def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     values, exponent = _scaled(values)
     columns, exponents = _scaled(b.mT)
     x, ok = toeplitz_iterations.solve(values[..., n - 1 :: -1], columns)
-    for power in (-exponent[..., None], exponents):  # one after the other, since their sum may be out of range
+    for power in (-exponent[..., None], exponents):  # one after the other, since the sum may be out of range
         x = x * scaling.power_of_two(power, x.real.dtype)[..., None]
     return x.mT, jnp.all(ok, axis=-1)
 
 
 def _scaled(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The values as numbers about 1, times a power of two with this exponent.
+    """Return the values scaled to about 1, and the exponent of the power of two.
 
-    So no square overflows or vanishes, and no bit is lost.
+    So no square overflows or underflows, and no bit is lost.
     """
     exponent = scaling.exponent(jnp.max(jnp.abs(values), axis=-1, keepdims=True))
     return values * scaling.power_of_two(-exponent, values.real.dtype), exponent[..., 0]
@@ -153,7 +155,7 @@ def _scaled_back(columns: Columns, exponent: jax.Array) -> Columns:
 
 
 def first_column_and_row(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The right-hand sides ``e_0`` and s of the two systems, and the first column of T, each (..., n)."""
+    """Return the right-hand sides ``e_0`` and s of the two systems, and the first column of T, each (..., n)."""
     n = (values.shape[-1] + 1) // 2
     column = values[..., n - 1 :: -1]
     zero = jnp.zeros_like(column[..., :1])
@@ -163,7 +165,7 @@ def first_column_and_row(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.A
 
 
 def row_length(values: jax.Array) -> jax.Array:
-    """The sum of magnitudes in the first row or in the first column, whichever is larger: half that in the longest row, or more."""
+    """Return the larger sum of magnitudes of the first row and the first column: at least half the largest row sum."""
     n = (values.shape[-1] + 1) // 2
     magnitudes = jnp.abs(values)
     return jnp.maximum(jnp.sum(magnitudes[..., :n], axis=-1), jnp.sum(magnitudes[..., n - 1 :], axis=-1))
@@ -182,17 +184,18 @@ def _recursion(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.Ar
 
 
 def _levinson(c: jax.Array) -> tuple[Columns, jax.Array, jax.Array]:
-    """Levinson and Durbin's recursion for the linear predictors of all orders, from the first column c (..., n).
+    """Compute the linear predictors of all orders by Levinson and Durbin's recursion, from the first column c (..., n).
 
-    The predictor of order k solves ``T_k a = beta e_0`` with ``a[0] = 1``; the determinant is the product of all errors beta (J. Durbin,
-    "The fitting of time-series models", Review of the International Statistical Institute 28 (1960), 233-244; Golub and
-    Van Loan, *Matrix Computations*, 4th edition, 4.7). The predictor of the last order, backwards, is -z.
+    The predictor of order k solves ``T_k a = beta e_0`` with ``a[0] = 1``. The determinant is the product of all errors
+    beta (J. Durbin, "The fitting of time-series models", Review of the International Statistical Institute 28 (1960),
+    233-244; Golub and Van Loan, *Matrix Computations*, 4th edition, 4.7). The predictor of the last order, reversed, is
+    -z.
     """
     n = c.shape[-1]
     zeros = jnp.zeros((*c.shape[:-1], n), c.dtype)
     backwards = jnp.concatenate([c[..., ::-1], zeros], axis=-1)
 
-    # All vectors have their full length: half of what is computed is zero, but nothing is a copy, and the loop is one of
+    # All vectors have their full length: half of the elements are zero, but nothing is copied, and the loop consists of
     # vectorised code.
     def step(
         k: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]
@@ -215,7 +218,7 @@ def _levinson(c: jax.Array) -> tuple[Columns, jax.Array, jax.Array]:
 
 
 def _other_column(a: jax.Array) -> jax.Array:
-    """z, from the predictor of the last order."""
+    """Return z, from the predictor of the last order."""
     return -jnp.concatenate([jnp.zeros_like(a[..., :1]), a[..., :0:-1].conj()], axis=-1)
 
 
@@ -223,11 +226,11 @@ def _other_column(a: jax.Array) -> jax.Array:
 
 
 def _eliminated(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.Array]:
-    """The systems for x and z by elimination with partial pivoting; then one step of refinement for both."""
+    """Solve for x and z by elimination with partial pivoting, with one step of refinement for both."""
     n = (values.shape[-1] + 1) // 2
     solutions, sign, logabsdet, regular = _eliminate_each(values)
     x, z = solutions[..., 0, :], solutions[..., 1, :]
-    # Of all z the smallest, since errors are relative to it.
+    # Choose the smallest z, since errors are relative to it.
     norm = jnp.sum(jnp.square(x.real) + jnp.square(x.imag), axis=-1, keepdims=True)
     multiple = jnp.sum(x.conj() * z, axis=-1, keepdims=True) / norm
     z = z - multiple * x
@@ -241,30 +244,32 @@ def _eliminated(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.A
 
 
 def _eliminate_each(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """One system after the other, since each has pivots in places of its own."""
+    """Eliminate one matrix after the other, since each has its own pivots."""
     n = (values.shape[-1] + 1) // 2
     i = np.arange(n)
     roots = np.exp(1j * np.pi * np.stack([-2 * i, -(2 * i + 1), i]) / n)
-    # An argument of its own: `custom_vmap` refuses constants that come to be mapped, as in a branch.
+    # A separate argument: `custom_vmap` refuses constants that become mapped, as in a branch.
     roots = jnp.broadcast_to(roots.astype(jnp.result_type(values, jnp.complex64)), (*values.shape[:-1], 3, n))
     run = mapped_together(lambda *args: one_by_one(_eliminate, args[0].shape[:-1], *args), (True,) * 4)
     return run(values, roots)
 
 
 def _eliminate(values: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Gauss-Jordan elimination of a Cauchy-like matrix with partial pivoting: of one system, `values` (2 n - 1), with `roots` (3, n), the
-    numbers d, e and ``exp(pi i j / n)`` below.
+    """Eliminate a Cauchy-like matrix by Gauss-Jordan steps with partial pivoting, from its `values` (2 n - 1).
 
-    The discrete Fourier transform F takes Z to ``diag(d)``, and V, its inverse with the rows turned by ``exp(pi i j / n)``, takes S to
-    ``diag(e)``. So ``C = F T V`` has the elements ``C[i, j] = (G[:, i] . B[:, j]) / (d[i] - e[j])``, with two numbers in each
-    column of G and of B. That stays so under elimination, of whose steps each changes G and B by one multiple of a column. So nothing but
-    these is held, and pivots are looked for in one column (I. Gohberg, T. Kailath and V. Olshevsky, "Fast Gaussian elimination with partial
-    pivoting for matrices with displacement structure", Mathematics of Computation 64 (1995), 1557-1576).
+    `roots` (3, n) contains the numbers d, e and ``exp(pi i j / n)`` below.
 
-    The rows of U, which take ``n**2`` numbers, are never held, since the rows that are done are eliminated, too: they are those of
-    the Schur complement of C in ``[[C, R], [-I, 0]]``, which ends as ``C^{-1} R`` and has the same kind of elements, with e in place of d
-    (A. Aricò and G. Rodriguez, "A fast solver for linear systems with displacement structure", Numerical Algorithms 55 (2010),
-    529-556). The row of -I that comes in at a step takes the place of the pivot's.
+    The discrete Fourier transform F diagonalises Z to ``diag(d)``. V, the inverse transform with rows multiplied by
+    ``exp(pi i j / n)``, diagonalises S to ``diag(e)``. So ``C = F T V`` has the elements ``C[i, j] = (G[:, i] . B[:,
+    j]) / (d[i] - e[j])``, with two numbers in each column of G and of B. Elimination keeps this form: each step changes
+    G and B by one multiple of a column. Therefore only G and B are stored, and pivots are searched in one column (I.
+    Gohberg, T. Kailath and V. Olshevsky, "Fast Gaussian elimination with partial pivoting for matrices with
+    displacement structure", Mathematics of Computation 64 (1995), 1557-1576).
+
+    The rows of U would take ``n**2`` numbers. They are not stored, since the finished rows are eliminated, too. These
+    are rows of the Schur complement of C in ``[[C, R], [-I, 0]]``, which ends as ``C^{-1} R``. Its elements have the
+    same form, with e instead of d (A. Aricò and G. Rodriguez, "A fast solver for linear systems with displacement
+    structure", Numerical Algorithms 55 (2010), 529-556). At each step the new row of -I replaces the row of the pivot.
     """
     n = (values.shape[-1] + 1) // 2
     unit, s, column = first_column_and_row(values)
@@ -272,7 +277,7 @@ def _eliminate(values: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Arra
     d, e, turn = roots
     left, right = jnp.stack([unit, column + s]), jnp.stack([(column - s)[::-1], unit[::-1]])
     rows = jnp.concatenate([left, jnp.stack([unit, s])]).astype(dtype)
-    # Not by norm="ortho", for which JAX makes constants: see `_eliminate_each`.
+    # Without norm="ortho", for which JAX makes constants: see `_eliminate_each`.
     root = math.sqrt(n)
     rows = jnp.fft.fft(rows) / root  # G above, the right-hand sides below
     b = jnp.fft.ifft(right.astype(dtype) * turn) * root
@@ -302,15 +307,15 @@ def _eliminate(values: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Arra
 
     start = (rows, b, d, jnp.full(n, -1, jnp.int32), jnp.zeros(n, dtype), jnp.int32(0))
     rows, _, _, done, pivots, swaps = lax.fori_loop(0, n, step, start)
-    # Row p holds the element done[p] of the solutions.
+    # Row p contains the element done[p] of the solutions.
     solutions = turn * jnp.fft.ifft(rows[2:, jnp.argsort(done)]) * root
     magnitudes = jnp.abs(pivots)
-    # det(C) = det(T) det(F V), and F V turns the rows of an identity.
+    # det(C) = det(T) det(F V), and det(F V) is the product of the phases exp(pi i j / n).
     turned = (1, -1j, -1, 1j)[(n - 1) % 4]
     sign = jnp.prod(pivots / magnitudes) * jnp.where(swaps % 2 == 0, turned, -turned)
     if not jnp.iscomplexobj(values):
         solutions, sign = solutions.real, jnp.sign(sign.real)
-    # What follows a pivot that is zero is NaN.
+    # Everything after a zero pivot is NaN.
     singular = jnp.any(magnitudes == 0)
     sign = jnp.where(singular, 0, sign).astype(values.dtype)
     logabsdet = jnp.where(singular, -jnp.inf, jnp.sum(jnp.log(magnitudes)))
@@ -322,7 +327,7 @@ def _square(z: jax.Array) -> jax.Array:
 
 
 def _reciprocal(z: jax.Array) -> jax.Array:
-    """``1 / z`` for numbers between ``1 / n`` and 2 in magnitude, without the care (and time) that all others take."""
+    """Return ``1 / z`` for magnitudes between ``1 / n`` and 2, without the range checks of a general division."""
     return z.conj() * (1 / _square(z))
 
 
@@ -330,9 +335,10 @@ def _reciprocal(z: jax.Array) -> jax.Array:
 
 
 def times_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
-    """The product of the inverse that `x` and `z` (..., n) stand for with b (..., n, k), in ``O(n log(n))`` for each column.
+    """Multiply the inverse, given by `x` and `z` (..., n), by b (..., n, k), in ``O(n log(n))`` for each column.
 
-    Its error is relative to the norms of x and z; for what is badly conditioned it is an approximation to be refined.
+    The error is relative to the norms of x and z. For a badly conditioned matrix the result is an approximation to
+    refine.
     """
     columns = b.mT
     x, z = x[..., None, :], z[..., None, :]
@@ -342,30 +348,30 @@ def times_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def times_transposed_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
-    """The same for the inverse of the transpose: that is T with rows and columns in reverse."""
+    """Multiply by the inverse of the transpose, which is T with rows and columns in reverse order."""
     return times_inverse(x, z, b[..., ::-1, :])[..., ::-1, :]
 
 
 def _wrapped(a: jax.Array, b: jax.Array, sign: int) -> jax.Array:
-    """The cyclic (sign 1) or skew-cyclic (-1) convolution of two sequences of one length, by a longer and faster one."""
+    """Return the cyclic (sign 1) or skew-cyclic (-1) convolution of two sequences, by a longer and faster one."""
     n = a.shape[-1]
     full = _convolution(a, b)
     return full[..., :n] + sign * full[..., n:]
 
 
 def _convolution(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The convolution of two sequences of one length n, with a zero behind: of length 2 n."""
+    """Return the convolution of two sequences of length n, followed by a zero: of length 2 n."""
     n = a.shape[-1]
     full = cyclic(a, b, fast_length(2 * n - 1))[..., : 2 * n - 1]
     return lax.pad(full, jnp.zeros((), full.dtype), [(0, 0, 0)] * (full.ndim - 1) + [(0, 1, 0)])
 
 
 def inverse_diagonal_sums(x: jax.Array, z: jax.Array) -> jax.Array:
-    """The derivative of ``log(det(T))`` by the diagonals of T: the sums along those of its inverse, in ``O(n log(n))``.
+    """Return the derivative of ``log(det(T))`` by the diagonals of T in ``O(n log(n))``: diagonal sums of the inverse.
 
-    ``sum over i of T^{-1}[i + k, i]`` for k = 1 - n, …, n - 1. Of a product ``skew(a) cyclic(b)`` the terms of such a sum are
-    ``a[p] b[q]`` with ``p + q = k (mod n)``, as often as two windows overlap. Summed up over both products, with ``*`` for the
-    convolution and i x for the sequence ``i x[i]``, that is
+    The result is ``sum over i of T^{-1}[i + k, i]`` for k = 1 - n, …, n - 1. In a product ``skew(a) cyclic(b)`` the
+    terms of this sum are ``a[p] b[q]`` with ``p + q = k (mod n)``, counted by the overlap of two windows. For both
+    products together, with ``*`` for the convolution and i x for the sequence ``i x[i]``, the sum is
 
         (n - k) x[k] + w[n + k]    for k >= 0,        w[n + k]    for k < 0,        w = (i x) * z - x * (i z).
 

@@ -16,34 +16,34 @@ from ..._numerics.undefined import nan_unless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# So many rows are solved as a dense triangle, and so many parts are taken together at each level above.
+# The number of rows that are solved as a dense triangle, and the number of parts at each level above.
 _LEAF, _PARTS = 128, 8
 
 
 def solve(c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Solutions of systems with a lower triangular Toeplitz matrix, by forward substitution of blocks.
+    """Solve linear systems with a lower triangular Toeplitz matrix, by forward substitution of blocks.
 
-    A block of s rows is solved once what the blocks before it contribute has been taken off. The contributions to it are products
-    with Toeplitz matrices of s rows and columns, summed up as spectra of length 2 s, so that each block is transformed once. Within
-    a block it goes on the same way, down to dense triangles (J. van der Hoeven, "Relax, but don't be too lazy", Journal of Symbolic
-    Computation 34 (2002), 479-542, and "New algorithms for relaxed multiplication", Journal of Symbolic Computation 42 (2007), 792-802,
-    where the solution is the quotient of two power series).
+    A block of s rows is solved after the contributions of the previous blocks are subtracted. These are products with
+    Toeplitz matrices of s rows and columns. They are summed as spectra of length 2 s, so each block is transformed
+    once. Within a block the algorithm recurses, down to dense triangles (J. van der Hoeven, "Relax, but don't be too
+    lazy", Journal of Symbolic Computation 34 (2002), 479-542, and "New algorithms for relaxed multiplication", Journal
+    of Symbolic Computation 42 (2007), 792-802, where the solution is the quotient of two power series).
 
-    No inverse is formed: rounding is that of products, so the residual is as small beside ``norm(c) * norm(x)`` as that of a dense
-    solver, however badly the matrix is conditioned. The inverse power series, found by Newton's iteration in ``O(n log(n))``, has no
-    such bound.
+    No inverse is formed, so the rounding errors are errors of products. Relative to ``norm(c) * norm(x)`` the residual
+    is as small as for a dense solver, for every condition number. Newton's iteration for the inverse power series takes
+    ``O(n log(n))``, but has no such bound.
 
     Parameters
     ----------
     c : jax.Array, (..., n)
         The first column of the matrix, n > 0.
     b : jax.Array, (..., n, k)
-        Of the same dtype; the batch shapes broadcast.
+        The right-hand sides, of the same dtype; the batch shapes broadcast.
 
     Returns
     -------
     x : jax.Array, (..., n, k)
-        NaN where ``c[..., 0]`` is zero.
+        NaN if ``c[..., 0]`` is zero.
     ok : jax.Array, bool scalar
         Whether no matrix is singular.
     """
@@ -53,7 +53,7 @@ def solve(c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     c = jnp.broadcast_to(c, (*batch, n))[..., None, :]
     levels = 0 if n <= _LEAF else math.ceil(math.log(n / _LEAF, _PARTS))
     leaf = n if levels == 0 else _LEAF
-    # Of the parts of the highest level only so many have rows of the matrix.
+    # At the highest level, only the parts that have rows of the matrix.
     parts = -(-n // (leaf * _PARTS ** (levels - 1))) if levels else 1
     size = leaf * _PARTS ** (levels - 1) * parts if levels else n
     c, x = _padded(c, size), _padded(columns, size)
@@ -69,9 +69,10 @@ def _padded(x: jax.Array, size: int) -> jax.Array:
 
 
 def _spectra(c: jax.Array, s: int, parts: int) -> jax.Array:
-    """What blocks of s columns contribute to blocks of s rows, which are m blocks further down: for m = parts - 1, …, 2 - parts.
+    """Return the spectra of the contributions of blocks of s columns to the blocks of s rows that are m blocks below.
 
-    Of block m, that is the elements s to 2 s - 1 of a cyclic convolution. For m <= 0 it is zero.
+    The order is m = parts - 1, …, 2 - parts. The contribution for m is the elements s to 2 s - 1 of a cyclic
+    convolution. It is zero for m <= 0.
     """
     forward, _ = transforms(2 * s, jnp.iscomplexobj(c), False)
     below = jnp.stack([forward(c[..., (m - 1) * s : (m + 1) * s]) for m in range(parts - 1, 0, -1)])
@@ -81,7 +82,7 @@ def _spectra(c: jax.Array, s: int, parts: int) -> jax.Array:
 def _substituted(
     x: jax.Array, start: int | jax.Array, triangle: jax.Array, spectra: Sequence[jax.Array], leaf: int
 ) -> jax.Array:
-    """The right-hand sides x (..., k, n) with the solutions in the rows of one block, from `start` on, in their place."""
+    """Return x (..., k, n) with the right-hand sides of one block, from row `start` on, replaced by its solutions."""
     if not spectra:
         block = _solved_leaf(triangle, lax.dynamic_slice_in_dim(x, start, leaf, axis=-1))
         return lax.dynamic_update_slice_in_dim(x, block, start, axis=-1)
@@ -105,5 +106,5 @@ def _substituted(
 
 
 def _solved_leaf(triangle: jax.Array, b: jax.Array) -> jax.Array:
-    """Solutions for a dense triangle (..., s, s), whose right-hand sides are rows: b (..., k, s)."""
+    """Solve with a dense triangle (..., s, s) for right-hand sides that are rows: b (..., k, s)."""
     return lax.linalg.triangular_solve(triangle, b.mT, left_side=True, lower=True).mT

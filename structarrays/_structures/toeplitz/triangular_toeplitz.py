@@ -1,4 +1,4 @@
-"""Linear systems, inverses and determinants of triangular Toeplitz matrices, whose inverses are such matrices, too."""
+"""Linear systems, inverses and determinants of triangular Toeplitz matrices; the inverses are triangular Toeplitz."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _column(x: Toeplitz) -> tuple[jax.Array, bool]:
-    """The first column, of an upper triangular matrix the first row; and whether it is upper triangular."""
+    """Return the first column (upper triangular: the first row), and whether the matrix is upper triangular."""
     n = x.core_shape[-1]
     if x.last <= 0:
         return between(x, 1 - n, 0).values[..., ::-1], False
@@ -42,7 +42,7 @@ def _solve_triangular_toeplitz(x1: Toeplitz, x2: Array) -> Result:
 
 
 def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """By substitution, forwards from the first row or backwards from the last, and the other way round for the transpose."""
+    """Substitute forwards from the first row, or backwards from the last; the transpose uses the other direction."""
     column, upper = _column(without_derivatives(x))
 
     def forwards(b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -57,7 +57,7 @@ def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 @inv.kernel(Toeplitz, when=lambda x: is_triangular(x) and x.first < x.last, before=_OTHER_FORMS)
 def _inv_triangular_toeplitz(x: Toeplitz) -> tuple[Toeplitz, jax.Array]:
-    """All of it stands in its first column (of an upper triangular matrix: its last)."""
+    """Compute the first column of the inverse (upper triangular: its last column), which determines it."""
     n = x.core_shape[-1]
     _, upper = _column(x)
     unit = (jnp.arange(n) == (n - 1 if upper else 0)).astype(x.dtype)
@@ -68,5 +68,5 @@ def _inv_triangular_toeplitz(x: Toeplitz) -> tuple[Toeplitz, jax.Array]:
 
 @by_form(det, slogdet, of=Toeplitz, when=is_triangular, before=_OTHER_FORMS)
 def triangular_toeplitz_by_diagonal(x: Toeplitz) -> Identity:
-    """The main diagonal, with the same determinant."""
+    """Return the main diagonal, which has the same determinant."""
     return as_identity(x)

@@ -1,4 +1,4 @@
-"""Triangular matrices, stored without their zeros."""
+"""Triangular matrices; one triangle is stored."""
 
 FILES = (
     "array",
@@ -10,4 +10,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Triangular",)
-"""What the namespace has of this package."""
+"""The public names of this package."""

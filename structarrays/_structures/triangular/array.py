@@ -30,33 +30,34 @@ if TYPE_CHECKING:
 
 
 class Triangular(EntryArray):
-    r"""A lower or upper triangular matrix: one triangle of `a` is read, the rest are structural zeros.
+    r"""A lower or upper triangular matrix: one triangle of `a` is read, all other entries are structural zeros.
 
     Parameters
     ----------
     a : array_like
-        ``(..., m, n)``, square or not. Only the triangle counts; the other half may hold anything, NaN too, such as the
+        The matrix ``(..., m, n)``, square or not. The other triangle may have any elements, including NaN, such as the
         other factor of a factorisation.
-    lower : bool
-        Whether that is the triangle with ``j <= i`` (default), or the upper one with ``j >= i``.
-    unit_diagonal : bool
-        Whether the diagonal is not read either, and consists of ones.
+    lower : bool, default True
+        Whether the lower triangle (``j <= i``) is read; otherwise the upper one (``j >= i``).
+    unit_diagonal : bool, default False
+        Whether the diagonal consists of ones and is not read.
 
     Raises
     ------
     ValueError
         If `a` has fewer than two dimensions.
     TypeError
-        If `lower` or `unit_diagonal` is no boolean.
+        If `lower` or `unit_diagonal` is not a boolean.
 
     Notes
     -----
-    It stores `a` as it is, as LAPACK does: as many bytes as the dense form, and no copy. The costs for ``n x n`` are
+    The array stores `a` unchanged, as LAPACK does: no copy, and as many bytes as the dense form. The costs for
+    an ``n x n`` matrix are
 
     ==========================================  ====================================================
-    elementwise, reductions, transpose          ``O(n**2)``, the other half is passed over
-    times a vector, or a matrix of k columns    ``n**2``, ``n**2 k`` operations: half of the dense ones
-    times a triangular matrix                   ``n**3 / 3``; triangular again if both are alike
+    elementwise, reductions, transpose          ``O(n**2)``, the other half is skipped
+    product with a vector, with k columns       ``n**2``, ``n**2 k`` operations: half of the dense product
+    product with a triangular matrix            ``n**3 / 3``; triangular if both have the same side
     `solve`                                     ``n**2`` for each right-hand side, without a factorisation
     `inv`                                       ``O(n**3)``, triangular
     `det`, `slogdet`, `eigvals`                 ``O(n)``
@@ -86,20 +87,19 @@ class Triangular(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike, lower: bool = True) -> Self:
-        """The triangular array with these values.
+        """Return the triangular array with these values.
 
         Parameters
         ----------
         a : array_like
-            ``(..., m, n)``, with zeros outside of the triangle.
-        lower : bool
-            Whether it is the lower triangle (default), or the upper one.
+            The matrix ``(..., m, n)``, with zeros outside the triangle.
+        lower : bool, default True
+            Whether the matrix is lower triangular; otherwise upper triangular.
 
         Raises
         ------
         ValueError
-            If there is something else than zeros outside of it; under `jax.jit`, where values are not known, that is not
-            noticed.
+            If an element outside the triangle is not zero. Under `jax.jit` the values are unknown and are not checked.
 
         Examples
         --------
@@ -122,37 +122,38 @@ class Triangular(EntryArray):
 
     @property
     def data(self) -> jax.Array:
-        """The stored matrix ``(..., m, n)``, of which one triangle is read."""
+        """The stored matrix ``(..., m, n)``; one triangle of it is read."""
         data: jax.Array = self._value[0][0]
         return data
 
     @property
     def lower(self) -> bool:
-        """Whether the lower triangle is read; else the upper one."""
+        """Return whether the lower triangle is read; if not, the upper triangle is read."""
         lower: bool = self.meta[0]
         return lower
 
     @property
     def unit_diagonal(self) -> bool:
-        """Whether the diagonal consists of ones, instead of what is stored."""
+        """Return whether the diagonal consists of ones instead of the stored elements."""
         unit_diagonal: bool = self.meta[1]
         return unit_diagonal
 
     @property
     def linear(self) -> bool:
-        """Whether the dense value is linear in what is stored; ones that are not stored are a constant term."""
+        """Return whether the dense value is linear in the parameters; a unit diagonal is a constant term."""
         return not self.unit_diagonal
 
     @property
     def background(self) -> jax.Array | None:
-        """The value of all entries of the other half: None is the structural zero."""
+        """The value of all entries of the other triangle: None is the structural zero."""
         background: jax.Array | None = self._value[0][1]
         return background
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The matrix with ones for all that is not read, so that any function may be mapped over it; and a unit diagonal,
-        apart from the rest, since it has no derivative (that of `acos` is infinite there).
+        """The matrix with ones for all elements that are not read, so that any function may be mapped over it.
+
+        A unit diagonal is a separate entry, since it has no derivative (the derivative of `acos` is infinite at 1).
         """
         (data, _), (_, (lower, unit_diagonal), _) = self._value
         if not unit_diagonal:
@@ -183,7 +184,7 @@ class Triangular(EntryArray):
         return (inner, bands.at_diagonal(data, 0, self.shape[-2:])) if self.unit_diagonal else (inner,)
 
     def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
-        # What is not read stands for the entry of the diagonal in its row or column.
+        # An element that is not read gets the position of the diagonal entry in its row or column.
         i, j = (jnp.arange(n) for n in self.shape[-2:])
         i, j = i[:, None], j[None, :]
         inside = (i, jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), j)
@@ -215,7 +216,7 @@ class Triangular(EntryArray):
         return texts, False
 
     def diagonal(self, offset: int) -> jax.Array:
-        """The diagonal with this offset, ``(..., k)``, read or not."""
+        """Return the diagonal with this offset, ``(..., k)``, read or not."""
         data, shape = self.data, self.shape[-2:]
         length = bands.diagonal_length(shape, offset)
         if offset == 0 and self.unit_diagonal:
@@ -227,12 +228,12 @@ class Triangular(EntryArray):
 
 
 def flag(value: object, argument: str) -> bool:
-    """A boolean argument.
+    """Return a boolean argument, checked.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If `value` is not a boolean.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument} must be True or False, got {value!r}")
@@ -253,7 +254,7 @@ def _elements_triangular(x: Triangular, i: jax.Array, j: jax.Array) -> jax.Array
 
 
 def fits(x: Array, lower: bool) -> bool:
-    """Whether all that a structure stores stands in the triangle, by its bandwidths."""
+    """Return whether all stored entries lie in the triangle, by the bandwidths."""
     if not x.stores_entries or x.core_ndim != 2:
         return False
     below, above = x.bandwidths()
@@ -261,7 +262,7 @@ def fits(x: Array, lower: bool) -> bool:
 
 
 def as_triangular(x: Array, lower: bool) -> Triangular:
-    """An array that fits a triangle as `Triangular`, with its background."""
+    """Return an array that fits a triangle as `Triangular`, with its background."""
     return Triangular.make((x.dense_data(), x.background), (lower, False))
 
 
@@ -271,7 +272,7 @@ def _join_pair_triangular(x: Triangular, y: Array) -> tuple[Triangular, Triangul
 
 
 def _common_sides(x: Triangular, y: Triangular) -> list[bool]:
-    """The triangles that both fit, the lower one first, in whatever order they come."""
+    """Return the triangles that both fit, the lower one first, regardless of the order of the arguments."""
     return [side for side in (True, False) if fits(x, side) and fits(y, side)]
 
 
@@ -320,7 +321,7 @@ def _restrict_to_triangular_banded(x: Triangular, y: Banded) -> Array:
 
 @restrict_to.kernel(Array, Triangular)
 def restrict_to_triangle(x: Array, y: Triangular | Mirrored) -> Array:
-    """The elements of the triangle, from the dense form."""
+    """Return the elements of the triangle, from the dense form."""
     return y.rebuild(y.gather(x.dense_data()), None)
 
 

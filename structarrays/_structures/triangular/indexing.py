@@ -1,4 +1,4 @@
-"""Principal parts of triangular matrices are triangular; writes into the triangle keep it."""
+"""Principal parts of triangular matrices, and writes into the triangle, which keep the structure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,19 @@ if TYPE_CHECKING:
 
 
 def is_principal(x: Array, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key is two slices that start and step alike."""
+    """Return whether a key consists of two slices with equal start and step."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][1] == key[1][1] and key[0][3] == key[1][3]
 
 
 @index.kernel(Triangular, when=is_principal)
 def _index_triangular(x: Triangular, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Triangular:
-    """From behind, the lower triangle is the upper one."""
+    """Take a principal part; with a negative step the lower triangle becomes the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return Triangular.make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
 
 
 def places(items: Sequence[indexing.Item], batch_ndim: int) -> tuple[np.ndarray, ...] | None:
-    """The rows and columns that a key of a write selects, as arrays that broadcast together; None if that is not known.
-
-    That is so where they are traced.
-    """
+    """Return the rows and columns that the key of a write selects, as broadcastable arrays; None if traced."""
     core = items[batch_ndim:]
     if any(item.kind == "array" and not isinstance(item.array, np.ndarray) for item in core):
         return None
@@ -68,5 +65,5 @@ def _write_entries_triangular(
     data = x.data
     if x.unit_diagonal:
         data, owned = triangles.with_diagonal(data, 1), True
-    background = x.background if owned or x.background is None else jnp.copy(x.background)  # the handle owns it now
+    background = x.background if owned or x.background is None else jnp.copy(x.background)  # the handle now owns it
     return Triangular.make((written(data, items, value.to_jax(), owned), background), (x.lower, False))

@@ -1,9 +1,9 @@
 """Products with triangles of matrices, in which structural zeros absorb NaN and infinity.
 
-The matrices are cut into blocks of rows and columns. Blocks beside the diagonal are multiplied as they are, and those on
-the other side not at all: half of the multiplications of the dense product, and no copy of the matrix with zeros in it.
-On the diagonal a block is half structural zeros. They are written out, and ``0 * NaN`` is mended in a branch that is taken
-only where the other factor has something that is not finite.
+The matrices are cut into blocks of rows and columns. Blocks inside the triangle are multiplied as dense blocks, blocks
+outside are skipped: half of the multiplications of the dense product, and no copy of the matrix with zeros. A block on
+the diagonal is half structural zeros, which are written out. ``0 * NaN`` is corrected in a branch that runs only if the
+other factor has an element that is not finite.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SMALLEST = 128
 
 
 def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) -> Array:
-    """Product of two matrices, of which triangles are read.
+    """Multiply two matrices of which triangles are read.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     b : Array, (..., k, n)
         The batch shapes broadcast.
     side_a, side_b : bool or None
-        Which triangle is read: True the lower one, False the upper one, None all of the matrix.
+        Which triangle is read: True for the lower one, False for the upper one, None for the whole matrix.
 
     Returns
     -------
     Array, (..., m, n)
-        Where both are triangles of the same side, only that triangle of it is computed, the rest is zero.
+        If both are triangles of the same side, only that triangle is computed; the rest is zero.
     """
     (m, k), n = a.shape[-2:], b.shape[-1]
     size = max(_SMALLEST, -(-max(m, k, n if side_b is not None else 0) // _BLOCKS))
@@ -57,7 +57,7 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
             full_b, edge_b = _parts(None if side_b is None else not side_b, c[0], size, k)
             plain[r, c] = _intersection(full_a, full_b)
             edges = dict.fromkeys(e for e in (edge_a, edge_b) if e[0] < e[1])
-            # An edge counts where the other factor is full or has its own edge.
+            # An edge counts if the other factor is full or has an edge itself.
             masked[r, c] = [e for e in edges if _covers(full_a, edge_a, e) and _covers(full_b, edge_b, e)]
     corrections = iter(_edges(a, b, side_a, side_b, masked))
     lines = []
@@ -75,15 +75,15 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
 
 
 def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Sequence[int], columns: int) -> Array:
-    """Product of a triangle and a banded matrix: each diagonal scales columns and moves them.
+    """Multiply a triangle and a banded matrix: each diagonal scales and shifts columns.
 
     Parameters
     ----------
     a : Array, (..., m, k)
-        Of which the lower (or upper) triangle is read.
+        The lower (or upper) triangle is read.
     lower : bool
     diagonals, offsets
-        Of the banded matrix (k, `columns`), as in `bands`.
+        The banded matrix (k, `columns`), as in `bands`.
     columns : int
 
     Returns
@@ -96,21 +96,21 @@ def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Se
         row, column, length = max(0, -k), max(0, k), d.shape[-1]
         read = inside[:, row : row + length]
         scaled = jnp.where(read, a[..., row : row + length], 0) * d[..., None, :]
-        scaled = jnp.where(read, scaled, 0)  # once more, since d may not be finite
+        scaled = jnp.where(read, scaled, 0)  # again, since d may not be finite
         widths = [(0, 0)] * (scaled.ndim - 1) + [(column, columns - column - length)]
         total = total + jnp.pad(scaled, widths)
     return total
 
 
 def _cuts(n: int, size: int) -> list[Interval]:
-    """The intervals of at most `size` that make up ``0, …, n``; at least one, which may be empty."""
+    """Divide ``0, …, n`` into intervals of at most `size`; at least one, which may be empty."""
     return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
 
 
 def _parts(side: bool | None, first: int, size: int, k: int) -> tuple[Interval, Interval]:
-    """The intervals of the contracted axis in which a block of rows is full, and in which the diagonal crosses it.
+    """Return the intervals of the contracted axis where a block of rows is full, and where the diagonal crosses it.
 
-    They end where blocks end, so that those of both factors are the same or disjoint.
+    The intervals end at block boundaries, so that the intervals of both factors are equal or disjoint.
     """
     start, stop = min(first, k), min(first + size, k)
     if side is None:
@@ -133,7 +133,7 @@ def _edges(
     side_b: bool | None,
     masked: dict[tuple[Interval, Interval], list[Interval]],
 ) -> tuple[Array, ...]:
-    """The products of blocks that the diagonal crosses."""
+    """Return the products of blocks that the diagonal crosses."""
     pairs = []
     for (r, c), edges in masked.items():
         for start, stop in edges:
@@ -150,7 +150,7 @@ def _edges(
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         return simple()
     finite = jnp.array(True)
-    for x, p, y, q in pairs:  # a zero of one factor meets entries of the other
+    for x, p, y, q in pairs:  # structural zeros of one factor meet entries of the other
         finite &= True if q is None else jnp.all(jnp.isfinite(_select(x, p)))
         finite &= True if p is None else jnp.all(jnp.isfinite(_select(y, q)))
     products: tuple[Array, ...] = lax.cond(finite, simple, lambda: tuple(absorbing_matmul(*pair) for pair in pairs))
@@ -158,7 +158,7 @@ def _edges(
 
 
 def _crossed(side: bool | None, rows: Interval, columns: Interval) -> Array | None:
-    """The triangle within a block, as a mask; None where all of it is read."""
+    """Return the triangle within a block as a mask; None if the whole block is read."""
     if side is None or rows != columns and (rows[0] >= columns[1] or rows[1] <= columns[0]):
         return None
     shape = (rows[1] - rows[0], columns[1] - columns[0])
@@ -170,6 +170,6 @@ def _select(x: Array, mask: Array | None) -> Array:
 
 
 def absorbing_matmul(a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> Array:
-    """Product of matrices whose entries outside of masks (None: nowhere) are structural zeros, also beside NaN."""
+    """Multiply matrices with structural zeros outside masks (None: no zeros); these zeros absorb NaN and infinity."""
     stored = (jnp.broadcast_to(True if m is None else m, x.shape) for x, m in ((a, mask_a), (b, mask_b)))
     return absorbing_product(jnp.matmul, _select(a, mask_a), next(stored), _select(b, mask_b), next(stored))

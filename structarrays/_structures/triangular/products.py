@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ..._core.array.base import Array
     from ..._core.typing import Result
 
-# More diagonals are multiplied as a dense matrix: the time to compile grows with them.
+# With more diagonals the product uses a dense matrix, since the compilation time grows with their number.
 _UNROLLED_DIAGONALS = 48
 
 
 def stored(x: Triangular) -> jax.Array:
-    """The data with a diagonal that can be read; the other half is as it was given."""
+    """Return the data with a readable diagonal; the other triangle is unchanged."""
     return triangles.with_diagonal(x.data, 1) if x.unit_diagonal else x.data
 
 
@@ -96,7 +96,7 @@ def _triu_triangular(x: Triangular, *, k: int) -> Array:
 
 
 def _kept(x: Triangular, k: int, *, below: bool) -> Array:
-    """The part below (or above) the diagonal `k`: all, a smaller triangle, the diagonal, or nothing."""
+    """Return the part below (or above) the diagonal `k`: all, a smaller triangle, the diagonal, or zeros."""
     lower, upper = x.bandwidths()
     first, last = (-lower, min(k, upper)) if below else (max(k, -lower), upper)
     if (first, last) == (-lower, upper):

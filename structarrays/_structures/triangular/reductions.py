@@ -1,4 +1,4 @@
-"""Reductions of triangular matrices: in one pass over what is stored, in which the other half is a selection."""
+"""Reductions of triangular matrices, in one pass over the storage; the other triangle is masked."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def _squared_deviations_triangular(
 
 
 def _counted(x: Triangular, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes as numbers that are not negative."""
+    """Return the axes as non-negative numbers."""
     return tuple(axis + x.ndim for axis in axes)

@@ -1,4 +1,4 @@
-"""Linear systems, inverses, determinants and eigenvalues of triangular matrices: all of them without a factorisation."""
+"""Linear systems, inverses, determinants and eigenvalues of triangular matrices, without a factorisation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @solve.kernel(Triangular, Array, when=is_zero_outside)
 def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, jax.Array]:
-    """Triangular, where the right-hand side is zero in the same half."""
+    """Solve by substitution; the solution is triangular if the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
     data, ok = triangles.solve(x1.data, x2.dense_data(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
     if x2.ndim > 1 and is_zero_outside(x2) and fits(x2, x1.lower):
@@ -43,11 +43,11 @@ def _inv_triangular(x: Triangular) -> tuple[Triangular, jax.Array]:
 
 @by_form(det, slogdet, eigvals, of=Triangular, when=is_zero_outside)
 def triangular_by_diagonal(x: Triangular) -> Diagonal:
-    """The diagonal, with the same determinant and the same eigenvalues."""
+    """Return the diagonal, which has the same determinant and the same eigenvalues."""
     return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
 @by_form(cholesky, eig, eigh, pinv, qr, svd, of=Triangular)
 def triangular_by_dense_form(x: Triangular) -> Dense:
-    """The dense form. The results are as large, so that nothing counts as densified."""
+    """Return the dense form. The results are equally large, so nothing counts as densified."""
     return to_dense(x)

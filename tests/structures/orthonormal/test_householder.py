@@ -247,10 +247,10 @@ def test_construction():
         (
             (np.ones((3, 1)), np.ones(2), (3, 3)),
             ValueError,
-            "v and tau must have as many reflectors, got shapes (3, 1)",
+            "v and tau must have the same number of reflectors, got shapes (3, 1)",
         ),
         ((np.ones((3, 0)), np.ones(3), (3, 3)), ValueError, "v must have at least one element for each reflector"),
-        ((np.ones((3, 1)), np.full(3, 2.0), (2, 2)), ValueError, "no fewer rows than the 3 reflectors, got (2, 2)"),
+        ((np.ones((3, 1)), np.full(3, 2.0), (2, 2)), ValueError, "m >= 3, the number of reflectors, got (2, 2)"),
         ((np.ones((3, 1)), np.full(3, 2.0), (3, 4)), ValueError, "shape must be (m, c) with c <= m"),
         ((np.ones((3, 1)), np.full(3, 2.0), 3), (TypeError, ValueError), "shape"),
         ((np.ones((3, 1)), np.array([0.0, 1.5, 2.0]), (3, 3)), ValueError, "tau must make each reflector unitary"),

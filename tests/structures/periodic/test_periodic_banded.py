@@ -237,7 +237,7 @@ def test_nothing_is_quadratic_in_the_size(tmp_path):
 @pytest.mark.parametrize(
     ("diagonals", "offsets", "message"),
     [
-        ([[1.0, 2.0]], (0, 1), "must be as many"),
+        ([[1.0, 2.0]], (0, 1), "must have the same length"),
         ([], (), "must not be empty"),
         ([[1.0, 2.0], [1.0]], (0, 1), "of one length"),
         ([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], (1, -2), "must differ modulo 3"),

@@ -69,7 +69,7 @@ def test_batches_and_dtypes_of_column_and_row_go_together():
         (lambda: sa.Hankel([1.0], 1.0), "r must have at least one dimension"),
         (lambda: sa.Toeplitz.from_dense([[1.0, 2.0], [3.0, 4.0]]), "diagonals are not constant"),
         (lambda: sa.Toeplitz.from_dense([1.0, 2.0]), "at least two dimensions"),
-        (lambda: sa.Circulant.from_dense([[1.0, 2.0], [3.0, 1.0]]), "not the first one moved around"),
+        (lambda: sa.Circulant.from_dense([[1.0, 2.0], [3.0, 1.0]]), "not shifts of the first column"),
         (lambda: sa.Circulant.from_dense([[1.0, 2.0]]), "square"),
         (lambda: sa.Hankel.from_dense([[1.0, 2.0], [3.0, 4.0]]), "antidiagonals are not constant"),
     ],

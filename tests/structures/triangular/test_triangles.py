@@ -95,7 +95,7 @@ def test_repr():
 
 
 def test_a_vmapped_core_dimension_is_named():
-    with pytest.raises(ValueError, match="has too few dimensions"):
+    with pytest.raises(ValueError, match="must have its core dimensions"):
         jax.vmap(lambda x: x.shape)(sa.Triangular(np.eye(2)))
 
 
