@@ -49,7 +49,7 @@ PARTS = {
     "Kronecker": (sa.Kronecker(np.eye(20), np.eye(20)), "each factor"),
     "Kronecker + number": (sa.Kronecker(SYMMETRIC, SYMMETRIC) + 0.5 * sa.Identity(N), "eigenvectors"),
     "KroneckerSum": (sa.KroneckerSum(np.eye(20), np.eye(20)), "Schur"),
-    "Sum": (TRIDIAGONAL + LOW_RANK, "Woodbury's formula, with Banded for a base and rank 2"),
+    "Sum": (TRIDIAGONAL + LOW_RANK, "Woodbury's formula with base Banded and an update of rank 2"),
     "Block": (sa.Block([[TRIDIAGONAL, sa.ones((N, 2))], [sa.ones((2, N)), None]]), "Schur complements"),
     "Product": (sa.Product(TRIDIAGONAL, sa.Triangular(np.eye(N))), "each factor"),
     "Inverse": (sa.Inverse(TRIDIAGONAL), "a product"),
