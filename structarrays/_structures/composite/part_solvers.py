@@ -335,7 +335,7 @@ def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
-# The determinants and inverses of these low-rank structures are those of a singular matrix.
+# The determinant of these low-rank structures is zero, and they have no inverse.
 by_form(solve, det, slogdet, inv, of=Product, when=_is_narrow)(through_narrowest)
 by_form(solve, det, slogdet, inv, of=Sum, when=has_low_rank)(of_low_rank)
 
