@@ -349,9 +349,12 @@ def block_banded(
 ) -> BlockBanded | Banded:
     """Array with these block diagonals (by offset), for kernels; a `Banded` without diagonals if there are none.
 
-    Parameters ---------- blocks, grid, block, background The block diagonals by offset, the number of block rows and
-    columns, the shape of a block, and the background. dtype, batch The dtype and the batch shape of the array if there
-    is no block diagonal.
+    Parameters
+    ----------
+    blocks, grid, block, background
+        The block diagonals by offset, the number of block rows and columns, the shape of a block, and the background.
+    dtype, batch
+        The dtype and the batch shape of the array if there is no block diagonal.
     """
     if not blocks:
         return bands([], (), (grid[0] * block[0], grid[1] * block[1]), background, dtype=dtype, batch=batch)

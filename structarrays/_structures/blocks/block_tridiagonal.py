@@ -150,10 +150,14 @@ def slogdet(
 def lu(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """LU factors with partial pivoting, as described in the module docstring.
 
-    Returns ------- factors : jax.Array, (..., N, 2 m, m) Factors of each block column: U and the multipliers of the
-    block row, and below them the multipliers of the next block row. exchanges : jax.Array, (..., N, m) For each row of
-    a block row, the index among these 2 m rows of the row that it was exchanged with. right : jax.Array, (..., N, m, 2
-    m) The two blocks of U to the right of the diagonal block.
+    Returns
+    -------
+    factors : jax.Array, (..., N, 2 m, m)
+        Factors of each block column: U and the multipliers of the block row, and below them the multipliers of the next block row.
+    exchanges : jax.Array, (..., N, m)
+        For each row of a block row, the index among these 2 m rows of the row that it was exchanged with.
+    right : jax.Array, (..., N, m, 2 m)
+        The two blocks of U to the right of the diagonal block.
     """
     every = jnp.vectorize(_eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
     factors, exchanges, _, right = every(lower, diagonal, upper)
