@@ -19,7 +19,7 @@ PARTS = {
     "Diagonal": (sa.Diagonal(np.ones(N)), "a division"),
     "tridiagonal": (TRIDIAGONAL, "tridiagonal elimination with pivots"),
     "tridiagonal, definite": (sa.assume(TRIDIAGONAL, "positive_definite"), "LDL\\^H"),
-    "banded": (PENTADIAGONAL, "without pivots if that turns out stable"),
+    "banded": (PENTADIAGONAL, "without pivots if stable"),
     "banded, triangular": (sa.Banded([np.ones(N), ONE], (0, 1), (N, N)), "substitution"),
     "Triangular": (sa.Triangular(np.eye(N)), "substitution"),
     "Symmetric": (sa.Symmetric(np.eye(N)), "the dense form"),
@@ -29,7 +29,7 @@ PARTS = {
     "BlockBanded": (sa.block_tridiagonal(*(np.ones((k, 2, 2)) for k in (199, 200, 199))), "the banded form"),
     "BlockBanded, larger blocks": (
         sa.block_tridiagonal(*(np.ones((k, 25, 25)) for k in (79, 80, 79))),
-        "elimination of blocks with pivots",
+        "block elimination with partial pivoting",
     ),
     "BlockBanded, far from the diagonal": (
         sa.BlockBanded([np.ones((k, 10, 10)) for k in (90, 80)], (0, 10)),
@@ -49,7 +49,7 @@ PARTS = {
     "Kronecker": (sa.Kronecker(np.eye(20), np.eye(20)), "each factor"),
     "Kronecker + number": (sa.Kronecker(SYMMETRIC, SYMMETRIC) + 0.5 * sa.Identity(N), "eigenvectors"),
     "KroneckerSum": (sa.KroneckerSum(np.eye(20), np.eye(20)), "Schur"),
-    "Sum": (TRIDIAGONAL + LOW_RANK, "Woodbury's formula, with Banded for a base and rank 2"),
+    "Sum": (TRIDIAGONAL + LOW_RANK, "Woodbury's formula with base Banded and an update of rank 2"),
     "Block": (sa.Block([[TRIDIAGONAL, sa.ones((N, 2))], [sa.ones((2, N)), None]]), "Schur complements"),
     "Product": (sa.Product(TRIDIAGONAL, sa.Triangular(np.eye(N))), "each factor"),
     "Inverse": (sa.Inverse(TRIDIAGONAL), "a product"),

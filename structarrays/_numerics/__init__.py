@@ -1,1 +1,1 @@
-"""Numerical routines on plain arrays of JAX which several families share."""
+"""Numerical routines on plain JAX arrays, shared by several families."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def guarded_product(
     product: Callable[..., T], a: Any, stored_a: Callable[[], Any], b: Any, stored_b: Callable[[], Any]
 ) -> T:
-    """A product, corrected in a branch of its own where a factor has something that is not finite.
+    """Compute a product, corrected in a separate branch if a factor is not finite.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ def guarded_product(
 
 
 def absorbing_product(product: Callable[..., T], a: Any, stored_a: Any, b: Any, stored_b: Any) -> T:
-    """The product as a sum over pairs of stored entries, with the special cases of IEEE arithmetic.
+    """Compute the product as a sum over pairs of stored entries, with the special cases of IEEE arithmetic.
 
-    Pairs of which a factor is not finite are counted, and so are their signs: they agree in an infinity, or the sum is NaN.
-    The arguments are those of `guarded_product`, with the masks themselves.
+    Pairs with a factor that is not finite are counted, together with their signs: equal signs give an infinity, others
+    NaN. The arguments are as in `guarded_product`, except that the masks are arrays.
     """
     each = jax.tree.map
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves((a, b))):
@@ -67,7 +67,7 @@ def absorbing_product(product: Callable[..., T], a: Any, stored_a: Any, b: Any, 
         return each(lambda v, s: jnp.where(s & ~jnp.isnan(v), jnp.sign(v), jnp.zeros((), v.dtype)), x, stored)
 
     def pairs(x: Any, y: Any) -> Any:
-        """The sum over stored pairs of which a factor is not finite."""
+        """Sum over the stored pairs that contain a factor that is not finite."""
         first, second = product(chosen(x, a, False), y), product(chosen(x, a, True), chosen(y, b, False))
         return each(jnp.add, first, second)
 
@@ -77,7 +77,7 @@ def absorbing_product(product: Callable[..., T], a: Any, stored_a: Any, b: Any, 
 
     def special(value: jax.Array, number: jax.Array, sign: jax.Array) -> jax.Array:
         extra = jnp.where(jnp.abs(sign) == number, jnp.copysign(jnp.inf, sign), jnp.nan)
-        # The special cases have no derivative; without the stop they would have NaN.
+        # The special cases have no derivative; without `stop_gradient` it would be NaN.
         return value + lax.stop_gradient(jnp.where(number == 0, 0, extra).astype(value.dtype))
 
     result: T = each(special, plain, count, total)

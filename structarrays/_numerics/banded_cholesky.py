@@ -1,4 +1,4 @@
-"""LDL^H and Cholesky factorisation of one Hermitian positive definite banded matrix.
+"""LDL^H and Cholesky factorization of one Hermitian positive definite banded matrix.
 
 Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w, with a column of zeros behind the
 last one: (n + 1, w + 1). The narrowest bands have w columns and w rows of zeros more, (n + w, 2 w + 1), so that a slice may run over the end.
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
     from .._core.typing import DTypeLike
 
-# Up to here one loop over all pairs of columns is a sixth faster than one over the columns with one over the next ones in it.
+# Up to this bandwidth, one loop over all pairs of columns is a sixth faster than two nested loops over columns.
 _NARROWEST = 2
-# Up to here two columns at a time are within what XLA makes a native loop of, see `banded_rows`: a fifth faster, since what they are
-# subtracted from is read and written once.
+# Up to this bandwidth, XLA compiles a loop over two columns at a time to a native loop (see `banded_rows`). It is a
+# fifth faster, since each updated column is read and written once.
 _TWO_COLUMNS_BYTES = 56
 
 
 def from_diagonals(diagonals: Iterable[jax.Array], offsets: Collection[int], n: int, dtype: DTypeLike) -> jax.Array:
-    """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
+    """Convert diagonals of the lower triangle (offsets <= 0) to column storage; the imaginary part of the diagonal is
+    dropped.
+    """
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
@@ -67,7 +69,9 @@ def _ldl_by_pairs(columns: jax.Array, w: int) -> jax.Array:
 
 
 def _ldl_in_place(columns: jax.Array) -> jax.Array:
-    """Each column subtracts its multiples from the next ones, one after the other: loops that become one native loop, see `banded_rows`."""
+    """Each column subtracts its multiples from the next columns, one after the other, in nested loops that become one
+    native loop; see `banded_rows`.
+    """
     rows, width = columns.shape
     if width * columns.dtype.itemsize <= _TWO_COLUMNS_BYTES:
         return _ldl_by_two_columns(columns)
@@ -76,7 +80,8 @@ def _ldl_in_place(columns: jax.Array) -> jax.Array:
     def eliminate(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         flat, column = state
         column = banded_rows.copied(flat, column, j * width, width)
-        # The reciprocals of the largest numbers are subnormal, and those are zero here: four times as much is not.
+        # The reciprocals of the largest numbers are subnormal, which XLA replaces by zero. A factor of four avoids
+        # this.
         reciprocal = 4 / column[0].real
 
         def piece(c: jax.Array, flat: jax.Array) -> jax.Array:
@@ -89,7 +94,7 @@ def _ldl_in_place(columns: jax.Array) -> jax.Array:
                 new = banded_rows.take(flat, at, size) - factor * banded_rows.take(column, k + first, size)
                 return banded_rows.put(flat, new, at)
 
-            # As far as the band and the matrix go.
+            # Limited by the band and the matrix.
             result: jax.Array = lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
             return result
 
@@ -101,7 +106,7 @@ def _ldl_in_place(columns: jax.Array) -> jax.Array:
 
 
 def _ldl_by_two_columns(columns: jax.Array) -> jax.Array:
-    """The same, for the column j and the next one together."""
+    """`_ldl_in_place` for column j and the next one together."""
     rows, width = columns.shape
     size = width - 1
     take = banded_rows.take
@@ -131,7 +136,7 @@ def _ldl_by_two_columns(columns: jax.Array) -> jax.Array:
 
 
 def _ldl_by_columns(columns: jax.Array) -> jax.Array:
-    """The same in fewer steps, for other devices: a loop over the columns with a dense window of what is left of the next ones."""
+    """LDL^H in fewer steps, for other devices: a loop over the columns with a dense window of the next columns."""
     w = columns.shape[1] - 1
 
     def step(correction: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -145,7 +150,9 @@ def _ldl_by_columns(columns: jax.Array) -> jax.Array:
 
 
 def substitute(factors: jax.Array, b: jax.Array, w: int) -> tuple[jax.Array, jax.Array]:
-    """Solve ``A x = b``, b (n, k), by what `ldl` returns. Returns x and whether all pivots are positive; x is NaN if not."""
+    """Solve ``A x = b``, b (n, k), with the factors of `ldl`. Also return whether all pivots are positive; x is NaN if
+    not.
+    """
     pivots, below = factors[: b.shape[0], 0], tuple(range(1, w + 1))
     ok = ~jnp.any(pivots.real <= 0)
     # A = (L D) D^-1 (L D)^H: the first solution is inv(D) inv(L) b.
@@ -155,7 +162,7 @@ def substitute(factors: jax.Array, b: jax.Array, w: int) -> tuple[jax.Array, jax
 
 
 def cholesky(columns: jax.Array, n: int, w: int) -> tuple[jax.Array, jax.Array]:
-    """Columns (n, w + 1) of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
+    """Return the columns (n, w + 1) of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
     factors = ldl(columns, w)[:n, : w + 1]
     pivots = factors[:, :1].real
     ok = ~jnp.any(pivots <= 0)
@@ -163,14 +170,15 @@ def cholesky(columns: jax.Array, n: int, w: int) -> tuple[jax.Array, jax.Array]:
 
 
 def cholesky_tangent(factor: jax.Array, tangent: jax.Array) -> jax.Array:
-    """Columns of dL for ``A = L L^H``, given those of L and of dA.
+    """Columns of dL for ``A = L L^H``, given the columns of L and dA.
 
-    Column by column from ``dA = dL L^H + L dL^H``; the loop is linear in dA and keeps only L for its transpose.
+    Computed column by column from ``dA = dL L^H + L dL^H``. The loop is linear in dA and keeps only L for its
+    transpose.
     """
     w = factor.shape[1] - 1
 
     def step(correction: jax.Array, columns: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        # correction[a, b]: the part of dA[j + a, j + b] that the earlier columns of L and dL make up
+        # correction[a, b]: the contribution of the earlier columns of L and dL to dA[j + a, j + b]
         l, d = columns
         d = d - jnp.append(correction[:, 0], jnp.zeros(1, d.dtype)) if w else d
         d0 = d[:1].real / (2 * l[:1].real)

@@ -1,19 +1,19 @@
-"""Solving, determinants and Cholesky factors of square banded matrices.
+"""Linear systems, determinants and Cholesky factors of square banded matrices.
 
-Matrices are tuples of diagonals (..., n - |offset|) and their static offsets, as in `bands`. Everything takes
+Matrices are tuples of diagonals (..., n - |offset|) and their static offsets, as in `bands`. All functions take
 O(n kl (kl + ku)) operations and O(n (kl + ku)) memory for ``kl`` sub- and ``ku`` superdiagonals, derivatives included.
-Which algorithm runs follows from the offsets:
+The offsets select the algorithm:
 
 =====================  =================================================================================
 diagonal               a division
 triangular             substitution
 tridiagonal            `tridiagonal`
 positive definite      LDL^H (`banded_cholesky`)
-otherwise              elimination without pivoting if that turns out stable, else with (`banded_lu`)
+otherwise              elimination without pivoting if stable, else with partial pivoting (`banded_lu`)
 =====================  =================================================================================
 
-These loops over the rows are for the CPU. On other devices `cyclic_reduction` comes first, but for diagonal and tridiagonal systems, and
-leaves to them what it cannot solve.
+These loops over the rows are for the CPU. On other devices, `cyclic_reduction` precedes them, except for diagonal and tridiagonal
+matrices. They solve what cyclic reduction cannot.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def solve(
     diagonals, offsets, n
         The matrix, of the dtype of `b`.
     b : jax.Array, (..., n, k)
-        Its batch broadcasts with that of the matrix.
+        The batch shape broadcasts against the batch shape of the matrix.
     positive_definite : bool
         Whether ``A`` is known to be Hermitian positive definite. Then the entries above the diagonal are not read.
 
@@ -79,7 +79,7 @@ def solve(
 
 
 def explanation(offsets: Sequence[int], positive_definite: bool = False) -> str:
-    """What `solve` does for these offsets, why, and what it costs: a sentence for users."""
+    """Describe what `solve` does for these offsets, why, and what it costs: a sentence for users."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
@@ -92,9 +92,9 @@ def explanation(offsets: Sequence[int], positive_definite: bool = False) -> str:
             f"elimination without pivots (LDL^H), since it is assumed positive definite; O(n w**2), w = {max(kl, ku)}"
         )
     if kl == ku == 1:
-        return "tridiagonal elimination with pivots, as nothing is assumed; O(n)"
+        return "tridiagonal elimination with partial pivoting (no assumption); O(n)"
     return (
-        "elimination without pivots if that turns out stable, else with, as nothing is assumed; O(n w (w + u)), "
+        "elimination without pivots if stable, else with partial pivoting (no assumption); O(n w (w + u)), "
         f"w = {kl} and u = {ku} diagonals below and above"
     )
 
@@ -115,7 +115,7 @@ def selected_inverse(
     batch, dtype = rows.shape[:-2], rows.dtype
     if rows.size == 0:
         return tuple(jnp.zeros((*batch, max(0, n - abs(k))), dtype) for k in offsets), jnp.array(True)
-    w = max(kl, ku)  # the elements stand at the places of the transpose
+    w = max(kl, ku)  # the elements are in the positions of the transpose
     rows = jnp.pad(rows, [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
     sign, _, gradient = _slogdet_and_gradient(w, w, rows)
     gradient = nan_unless((sign != 0)[..., None, None], gradient)
@@ -165,13 +165,13 @@ def cholesky(
 def _nonempty(
     diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
 ) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
-    """The diagonals that lie inside of the matrix."""
+    """Drop diagonals that lie outside of the matrix."""
     pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if -n < k < n]
     return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
 
 
 def _rows(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, tuple[int, int]]:
-    """A matrix in row storage, with its whole batch, and its numbers of sub- and superdiagonals."""
+    """Convert a matrix to row storage with its full batch shape; return also the numbers of sub- and superdiagonals."""
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
     diagonals, offsets = _nonempty(diagonals, offsets, n)
@@ -185,7 +185,7 @@ def _rows(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tup
 def _method(
     offsets: Sequence[int], n: int, positive_definite: bool
 ) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
-    """How to solve: a method (see `banded_systems`), and what factors the matrix for it."""
+    """Return a method (see `banded_systems`), and the function that factors the matrix for it."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return functools.partial(_divide, positive_definite=positive_definite), None
@@ -259,7 +259,8 @@ def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tu
 
     def system(*diagonals: jax.Array) -> tuple[jax.Array, jax.Array]:
         rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
-        parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals  # a reduction for each takes time to compile
+        # one reduction per diagonal would increase the compilation time
+        parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals
         largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
         return banded_lu.eliminate(rows, kl, ku, largest)
 
@@ -267,7 +268,7 @@ def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tu
 
 
 def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed: bool) -> tuple[jax.Array, jax.Array]:
-    """By the factors without pivoting, or by an elimination with it where they cannot be trusted."""
+    """Solve with the factors without pivoting, or by an elimination with partial pivoting if these are not stable."""
 
     def system(*args: jax.Array) -> tuple[jax.Array, jax.Array]:
         *diagonals, factors, stable, b = args
@@ -286,7 +287,7 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
             ok = ~jnp.any(upper[:, 0] == 0)
             return jnp.where(ok, banded_lu.substitute_upper(upper, y), jnp.nan), ok
 
-        # Before the choice, so that its branches can take the memory of the factors.
+        # Placed before the choice, so that its branches can reuse the memory of the factors.
         kl, ku = banded_rows.bandwidths(offsets)
         x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
         results: tuple[jax.Array, jax.Array] = lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
@@ -315,7 +316,7 @@ def _slogdet_jvp(
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet_and_gradient(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """And the derivative of the logarithm by the entries, in the storage of `rows`."""
+    """Return also the derivative of the logarithm by the entries, in the storage of `rows`."""
     results: tuple[jax.Array, jax.Array, jax.Array] = _batched(rows, kl=kl, ku=ku, gradient=True)
     return results
 
@@ -324,7 +325,7 @@ def _slogdet_and_gradient(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array,
 def _slogdet_and_gradient_jvp(
     kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
-    """The second derivative goes through a loop that keeps no more than its window."""
+    """The second derivative differentiates a loop that keeps only its window."""
     (rows,), (tangent,) = primals, tangents
 
     def pivoted(rows: jax.Array) -> jax.Array:
@@ -337,13 +338,13 @@ def _slogdet_and_gradient_jvp(
 
 
 def _changes(sign: jax.Array, gradient: jax.Array, tangent: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What a change of the rows changes of the determinant: d log det A = trace(inv(A) dA)."""
+    """Derivative of the determinant along a change of the rows: d log det A = trace(inv(A) dA)."""
     change = jnp.sum(gradient * tangent, (-2, -1))
     return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
 
 
 def _batched(rows: jax.Array, **static: Any) -> Any:
-    """`_determinant` of each matrix."""
+    """Apply `_determinant` to each matrix."""
 
     def in_order(rows: jax.Array) -> tuple[jax.Array, ...]:
         return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
@@ -357,7 +358,7 @@ def _batched(rows: jax.Array, **static: Any) -> Any:
 
 
 def _determinant(rows: jax.Array, kl: int, ku: int, gradient: bool) -> tuple[jax.Array, ...]:
-    """Sign, logarithm and (`gradient`) the derivative of the logarithm, of one matrix."""
+    """Sign, logarithm and (`gradient`) the derivative of the logarithm, for one matrix."""
     n, one = rows.shape[0], jnp.ones((), rows.dtype)
 
     def from_pivots(pivots: jax.Array, sign: jax.Array, derivative: Callable[[], jax.Array]) -> tuple[jax.Array, ...]:
@@ -383,7 +384,7 @@ def _determinant(rows: jax.Array, kl: int, ku: int, gradient: bool) -> tuple[jax
         lambda: from_pivots(factors[:n, kl], one, lambda: banded_lu.logdet_gradient(factors, n, kl, ku)),
         pivoted,
     )
-    # What is below the matrix is left out here, where no copy is made for it.
+    # Rows below the matrix are dropped here, where this needs no copy.
     return (*results[:2], *(derivative[:n] for derivative in results[2:]))
 
 

@@ -1,11 +1,12 @@
-"""LU factors of square banded matrices, with partial pivoting where it is needed: how they are made, and systems that they solve.
+"""LU factors of square banded matrices, with partial pivoting where needed, and linear systems with these factors.
 
-The factors are those of LAPACK's ``gbtrf``: ``A = P_0 L_0 P_1 L_1 … U``, where ``P_j`` exchanges row j and a row below it, at most
-``kl`` away, and ``L_j`` is the identity with multipliers below the diagonal of column j, which later exchanges do not move. So L takes
-``kl`` numbers a column, and U has ``kl + ku`` superdiagonals. See Golub and Van Loan, *Matrix Computations*, 4.3.3.
+The factors have the form of LAPACK's ``gbtrf``: ``A = P_0 L_0 P_1 L_1 … U``. ``P_j`` exchanges row j and a row at most
+``kl`` below it. ``L_j`` is the identity with multipliers below the diagonal of column j; later exchanges do not move
+them. So L takes ``kl`` entries per column, and U has ``kl + ku`` superdiagonals. See Golub and Van Loan, *Matrix
+Computations*, 4.3.3.
 
-``upper`` (..., n, kl + ku + 1) has row j of U from its diagonal on, ``multipliers`` (..., n, kl) those of column j, and ``pivots`` (..., n)
-how far below row j the row stood that was exchanged with it.
+``upper`` (..., n, kl + ku + 1) has row j of U from its diagonal on, ``multipliers`` (..., n, kl) the multipliers of
+column j, and ``pivots`` (..., n) the distance from row j to the row that it was exchanged with.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def factor(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Factors of a matrix given by its diagonals: ``upper``, ``multipliers`` and ``pivots``."""
+    """Factor a matrix given by its diagonals; return ``upper``, ``multipliers`` and ``pivots``."""
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
     kl, ku = banded_rows.bandwidths(offsets)
@@ -48,7 +49,9 @@ def _factor(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, ja
 
 
 def _factor_one(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The factors of one matrix: without exchanges, which is several times as fast, if that turns out stable, as `banded.solve` does it."""
+    """Factor one matrix: without pivoting, which is several times faster, if that is stable, as in
+    `banded_elimination.solve`.
+    """
 
     def pivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
         upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
@@ -80,7 +83,7 @@ def _factor_jvp(
 def _tangent(
     upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, tangent: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The derivative of the elimination with the same exchanges: linear in the tangent, and keeps nothing but the factors."""
+    """Derivative of the elimination with the same exchanges. It is linear in the tangent, and keeps only the factors."""
     kl, width = multipliers.shape[1], upper.shape[1]
     window: list[jax.Array] | jax.Array = [
         jnp.concatenate([tangent[i, kl - i :], jnp.zeros(kl - i, tangent.dtype)]) for i in range(kl)
@@ -102,12 +105,12 @@ def _tangent(
 
 
 def _exchanged(window: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Row p of a window, and the others with row 0 in its place."""
+    """Exchange rows 0 and p of a window; return the former row p separately."""
     index = jnp.arange(window.shape[0])[:, None]
     return lax.dynamic_index_in_dim(window, p, 0, keepdims=False), jnp.where(index == p, window[0], window)[1:]
 
 
-# ---- systems -------------------------------------------------------------------------------------------------------
+# ---- linear systems --------------------------------------------------------------------------------------------------
 
 
 def solve(
@@ -120,7 +123,7 @@ def solve(
     upper, multipliers, pivots : jax.Array
         The factors, of the dtype of `b`.
     b : jax.Array, (..., n, k)
-        Its batch broadcasts with that of the factors.
+        The batch shape broadcasts against the batch shape of the factors.
     of_transpose : bool
 
     Returns
@@ -128,7 +131,7 @@ def solve(
     x : jax.Array, (..., n, k)
         NaN where a pivot is zero.
     ok : jax.Array, bool scalar
-        Whether none is.
+        Whether no pivot is zero.
     """
     if 0 in b.shape[-2:]:
         batch = jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1], b.shape[:-2])
@@ -145,7 +148,7 @@ def solve(
         result: jax.Array = jnp.vectorize(product, signature="(n,w),(n,m),(n),(n,k)->(n,k)")(*factors, x)
         return result
 
-    # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.
+    # Differentiate the equation, A dx = db - dA x, where A is the product of its factors.
     return banded_systems.solve(method, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
 
 
@@ -173,7 +176,7 @@ def _product(upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, x: jax
 
 
 def _down(multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool) -> jax.Array:
-    """From the first column to the last: ``(P_0 L_0 …)^-1 b``, or `transposed` ``(P_0 L_0 …)^T b``."""
+    """Apply ``(P_0 L_0 …)^-1`` or (`transposed`) ``(P_0 L_0 …)^T`` to b, from the first column to the last."""
     kl = multipliers.shape[1]
     if kl == 0:
         return b
@@ -188,7 +191,7 @@ def _down(multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: b
 
 
 def _up(multipliers: jax.Array, pivots: jax.Array, y: jax.Array, transposed: bool) -> jax.Array:
-    """From the last column to the first: ``P_0 L_0 … y``, or `transposed` ``(P_0 L_0 …)^-T y``."""
+    """Apply ``P_0 L_0 …`` or (`transposed`) ``(P_0 L_0 …)^-T`` to y, from the last column to the first."""
     kl = multipliers.shape[1]
     if kl == 0:
         return y

@@ -1,13 +1,13 @@
 """Gaussian elimination of one banded matrix in row storage (see `banded_rows`).
 
-Without pivoting, narrow bands are eliminated in place, in a loop over the columns and one over the rows below, which XLA compiles to one
-native loop (3-6 ns for a pair of rows); wide ones in a loop over the columns with a dense window of what is left of the next rows. Whether the
-result may be trusted is told afterwards. If not, a loop over the columns pivots partially as LAPACK's ``gbtrf`` does; it carries a
-window of the next rows.
+Without pivoting, narrow bands are eliminated in place, by a loop over the columns and one over the rows below. XLA
+compiles them to one native loop (3-6 ns for a pair of rows). Wide bands use a loop over the columns with a dense window
+of the next rows. A test afterwards tells whether the result is stable. If not, a loop over the columns with a window of
+the next rows does partial pivoting, as LAPACK's ``gbtrf`` does.
 
-The factors without pivoting are one array (n or more, kl + ku + 1), which has the rows of U from its diagonal on in the columns from kl
-on, and before them the multipliers of the unit triangular L: those of its row for narrow bands, farthest from the diagonal first, those
-of its column for wide ones, nearest first.
+The factors without pivoting are one array (n or more, kl + ku + 1). The columns from kl on contain the rows of U from
+the diagonal on. The columns before contain the multipliers of the unit triangular L: for narrow bands by rows, farthest
+from the diagonal first, for wide bands by columns, nearest first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from . import banded_rows
 if TYPE_CHECKING:
     import jax
 
-# Elimination without pivoting is trusted if no entry of |L||U| exceeds this times the largest entry of the matrix: then
-# its backward error is below the precision times this. Partial pivoting promises no less.
+# Elimination without pivoting is accepted if no entry of |L||U| exceeds this factor times the largest entry of the
+# matrix. Then its backward error is below the precision times this factor. Partial pivoting has no better bound.
 _GROWTH = 16
 
-# What stands right of the diagonal in a row of U is no longer than this where the loops of the derivative are native (see `banded_rows`).
+# The derivative's loops are native up to this number of entries to the right of the diagonal in a row of U (see
+# `banded_rows`).
 _GRADIENT_BYTES = 40
 
 
@@ -36,7 +37,7 @@ def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[ja
     Parameters
     ----------
     rows : jax.Array, (n + kl, kl + ku + 1)
-        With kl rows of zeros below those of the matrix; their memory is taken for the factors, unless they are needed besides.
+        The matrix with kl rows of zeros appended. Its memory is reused for the factors, unless it is needed elsewhere.
     largest : jax.Array
         The magnitude of the largest entry.
 
@@ -76,7 +77,7 @@ def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:
 
 def _eliminate_by_columns(rows: jax.Array, kl: int, ku: int) -> jax.Array:
     n = rows.shape[0] - kl
-    # What stands below the diagonal in each column, nearest first, and its row from the diagonal on.
+    # The entries below the diagonal in each column, nearest first, and its row from the diagonal on.
     below = banded_rows.skewed(rows[:, :kl].T, left=True)[::-1, :n]
     columns = jnp.concatenate([below.T, rows[:n, kl:]], 1)
 
@@ -91,12 +92,12 @@ def _eliminate_by_columns(rows: jax.Array, kl: int, ku: int) -> jax.Array:
 
 
 def is_stable(factors: jax.Array, n: int, kl: int, ku: int, largest: jax.Array, by_rows: bool) -> jax.Array:
-    """Whether the pivots and the growth of an elimination of a matrix with this largest entry allow to trust it.
+    """Return whether the pivots and the growth of an elimination are acceptable, for a matrix with this largest entry.
 
-    `by_rows` says how the multipliers stand. Comparisons are false for NaN.
+    `by_rows` gives the layout of the multipliers. Comparisons with NaN are false.
     """
     limit = _GROWTH * largest
-    # Of all rows, since a slice would be a copy; what is below the matrix is zero.
+    # Use all rows, since a slice would be a copy; rows below the matrix are zero.
     sizes = jnp.max(jnp.abs(factors), axis=0)
     bound = (1 + kl * jnp.max(sizes[:kl], initial=0)) * jnp.max(sizes[kl:])
 
@@ -108,21 +109,23 @@ def is_stable(factors: jax.Array, n: int, kl: int, ku: int, largest: jax.Array, 
             multipliers = lax.dynamic_index_in_dim(lower, kl - d if by_rows else d - 1, 1, keepdims=False)
             return total + (multipliers * _moved(size, d, kl) if by_rows else _moved(multipliers * size, d, kl))
 
-        # Without subdiagonals there are no multipliers that the loop could be traced with.
+        # Without subdiagonals there are no multipliers to trace the loop with.
         return jnp.max(lax.fori_loop(1, kl + 1, add, size) if kl else size) <= limit
 
-    # The bound by the largest of all multipliers is cheaper, and mostly good enough.
+    # The bound by the largest multiplier is cheaper, and usually sufficient.
     result: jax.Array = jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
     return result
 
 
 def _moved(a: jax.Array, d: jax.Array, most: int) -> jax.Array:
-    """The vector moved down by a number of rows up to a static one, with zeros in their places."""
+    """Move a vector down by a dynamic number of rows up to a static one, and fill with zeros."""
     return lax.dynamic_slice_in_dim(jnp.pad(a, (most, 0)), most - d, a.shape[0], allow_negative_indices=False)
 
 
 def substitute(factors: jax.Array, kl: int, ku: int, b: jax.Array, transposed: bool, by_rows: bool) -> jax.Array:
-    """Solve ``L U x = b``, or its transpose, by factors as `eliminate` returns them, with multipliers by rows or by columns."""
+    """Solve ``L U x = b``, or its transpose, with the factors of `eliminate`, whose multipliers are stored by rows or
+    by columns.
+    """
     down, up = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
     diagonal = factors[: b.shape[0], kl]
     if transposed:
@@ -143,7 +146,7 @@ def substitute_upper(upper: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def multipliers_by_columns(factors: jax.Array, kl: int, ku: int) -> jax.Array:
-    """The multipliers of `eliminate`, (n, kl), those of a column together, nearest to the diagonal first."""
+    """The multipliers of `eliminate`, (n, kl), grouped by column, nearest to the diagonal first."""
     if not kl or not banded_rows.is_narrow(ku, factors.dtype):
         return factors[:, :kl]
     return jnp.stack([banded_rows.shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)], 1)
@@ -152,14 +155,14 @@ def multipliers_by_columns(factors: jax.Array, kl: int, ku: int) -> jax.Array:
 def eliminate_pivoted(
     top: jax.Array, rows: jax.Array, kl: int, ku: int
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Eliminate with partial pivoting, right-hand sides included.
+    """Eliminate with partial pivoting, including the right-hand sides.
 
     Parameters
     ----------
     top : jax.Array, (kl, kl + ku + 1 + k)
-        The first rows, with k right-hand sides beside them.
+        The first rows, with k right-hand sides appended.
     rows : jax.Array, (n, kl + ku + 1 + k)
-        The others, and kl rows of zeros below them.
+        The other rows, followed by kl rows of zeros.
 
     Returns
     -------
@@ -169,10 +172,10 @@ def eliminate_pivoted(
         The right-hand sides; ``U x = y``.
     multipliers : jax.Array, (n, kl)
     pivots : jax.Array of int, (n,)
-        Which row of the window became row j: 0 for no interchange.
+        The row of the window that became row j: 0 if there is no exchange.
     """
     width = kl + ku + 1
-    # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides.
+    # The window contains rows j ... j + kl - 1 from column j on, and their right-hand sides.
     window = jnp.concatenate([banded_rows.skewed(top[:, :width], left=True), top[:, width:]], 1)
     index = jnp.arange(kl + 1)[:, None]
 
@@ -194,17 +197,17 @@ def eliminate_pivoted(
 
 
 def apart(rows: jax.Array, kl: int) -> tuple[jax.Array, jax.Array]:
-    """The rows of a matrix as `eliminate_pivoted` takes them."""
+    """Split the rows of a matrix into the arguments of `eliminate_pivoted`."""
     return rows[:kl], jnp.pad(rows[kl:], ((0, kl), (0, 0)))
 
 
 def logdet_gradient(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
-    """Derivative of log det A by the entries of A, in row storage: its entry (i, j) is ``inv(A)[j, i]``. From what `eliminate` returns, with as
-    many rows.
+    """Derivative of log det A by the entries of A, in row storage: entry (i, j) is ``inv(A)[j, i]``.
 
-    With Z the inverse, ``Z = D^{-1} L^{-1} + (I - U) Z`` and ``Z = U^{-1} D^{-1} + Z (I - L)``, of ``A = L D U`` with unit triangular factors,
-    give row and column j of Z, next to the diagonal, from those of its elements next to the diagonal that come after j (K. Takahashi, J.
-    Fagan and M.-S. Chin, "Formation of a sparse bus impedance matrix and its application to short circuit study", 8th PICA
+    Uses the factors of `eliminate`, with the same number of rows. With the inverse Z and ``A = L D U`` with unit
+    triangular factors, ``Z = D^{-1} L^{-1} + (I - U) Z`` and ``Z = U^{-1} D^{-1} + Z (I - L)``. These give row and
+    column j of Z near the diagonal from the elements near the diagonal that come after j (K. Takahashi, J. Fagan and
+    M.-S. Chin, "Formation of a sparse bus impedance matrix and its application to short circuit study", 8th PICA
     Conference, 1973). O(n kl ku) operations.
     """
     narrow = ku * factors.dtype.itemsize <= _GRADIENT_BYTES
@@ -212,13 +215,13 @@ def logdet_gradient(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
 
 
 def _gradient_by_pairs(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
-    """In loops over the rows and over those below; G, the transpose of Z, is written once, in its final place."""
+    """Loop over the rows and the rows below; G, the transpose of Z, is written once, to its final position."""
     width = factors.shape[1]
     flat_factors = factors.reshape(-1)
 
     def eliminate(t: jax.Array, flat: jax.Array) -> jax.Array:
         j = n - 1 - t
-        row = j * width + kl + 1  # of what is right of the diagonal in row j
+        row = j * width + kl + 1  # the first entry right of the diagonal in row j
 
         # G[j, j + m] -= L[j + b, j] G[j + b, j + m] for m from 1 to ku
         def subtract(b: jax.Array, flat: jax.Array) -> jax.Array:
@@ -241,7 +244,7 @@ def _gradient_by_pairs(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Arra
 
 
 def _gradient_by_windows(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
-    """In a loop over the rows, which carries the elements of Z next to the diagonal."""
+    """Loop over the rows, with a window of the elements of Z next to the diagonal."""
     below, factors = factors.shape[0] - n, factors[:n]
     reciprocals = 1 / factors[:, kl]
     lower = multipliers_by_columns(factors, kl, ku)
@@ -259,22 +262,22 @@ def _gradient_by_windows(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Ar
 
     zero = jnp.zeros((ku, kl), factors.dtype)
     around = lax.scan(step, zero, (lower, upper, reciprocals), reverse=True)[1]
-    # Entry (j + d, j) is Z[j, j + d], which stands in row j.
+    # Entry (j + d, j) is Z[j, j + d], which belongs to row j.
     left = banded_rows.skewed(around[:, :kl].T, left=False).T
     return jnp.pad(jnp.concatenate([left, around[:, kl:]], 1), ((0, below), (0, 0)))
 
 
 def logdet_gradient_pivoted(upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, kl: int) -> jax.Array:
-    """The same from what `eliminate_pivoted` returns.
+    """Derivative of log det A from the results of `eliminate_pivoted`.
 
-    The eliminations run backwards: with ``new = others - multipliers * pivot_row`` undone row by row, this takes O(n kl (kl + ku))
-    operations and the memory of the factors.
+    The elimination is reversed: ``new = others - multipliers * pivot_row`` is undone row by row. This takes O(n kl (kl
+    + ku)) operations and the memory of the factors.
     """
     n, width = upper.shape
     index = jnp.arange(kl + 1)[:, None]
 
     def step(new: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        # `new` is the derivative by the window that the elimination of column j left behind.
+        # `new` is the derivative by the window after the elimination of column j.
         pivot_row, multipliers, p = factors
         others = jnp.concatenate([jnp.zeros((kl, 1), upper.dtype), new[:, : width - 1]], 1)
         by_multiplier = -(others @ pivot_row)
@@ -282,7 +285,7 @@ def logdet_gradient_pivoted(upper: jax.Array, multipliers: jax.Array, pivots: ja
         by_pivot_row = -(multipliers @ new[:, : width - 1])
         by_pivot = (1 - by_multiplier @ multipliers) / pivot_row[0]
         by_pivot_row = jnp.concatenate([by_pivot[None], by_pivot_row])
-        # Undo the interchange of rows 0 and p.
+        # Undo the exchange of rows 0 and p.
         window = jnp.concatenate([by_pivot_row[None], others])
         top = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
         window = jnp.where(index == p, by_pivot_row, window)

@@ -1,12 +1,13 @@
-"""QR factors of banded matrices by Householder's reflectors, and products with the unitary matrix that these make.
+"""QR factors of banded matrices by Householder reflectors, and products with the unitary factor.
 
-Column j of a matrix with kl sub- and ku superdiagonals has entries in rows up to ``j + kl``, and so has what the reflectors of the columns
-before leave of it. So one reflector ``H_j = I - tau_j v_j v_j^H`` of ``kl + 1`` rows clears it below the diagonal, and R has ``kl + ku``
-superdiagonals: O(n (kl + 1) (kl + ku + 1)) operations in all. See Golub and Van Loan, *Matrix Computations*, 5.1 and 5.2, and LAPACK's ``larfg``
-and ``geqr2``, from which only what becomes of a column without entries below the diagonal is different (see `_reflector`).
+Column j of a matrix with kl sub- and ku superdiagonals has entries in rows up to ``j + kl``, also after the reflectors
+of the previous columns. So one reflector ``H_j = I - tau_j v_j v_j^H`` of ``kl + 1`` rows clears it below the diagonal,
+and R has ``kl + ku`` superdiagonals: O(n (kl + 1) (kl + ku + 1)) operations in total. See Golub and Van Loan, *Matrix
+Computations*, 5.1 and 5.2, and LAPACK's ``larfg`` and ``geqr2``. The only difference from LAPACK is a column without
+entries below the diagonal (see `_reflector`).
 
-``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``, of which the first is 1, zero where there is no such row, and ``tau``
-(..., k) the factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
+``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``. The first of them is 1, or zero if there is no such
+row. ``tau`` (..., k) are the factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from .._core.typing import Shape
 
-# Rows below the diagonal up to which the loop over the columns is compiled to a native loop if it is written row by row.
+# The largest number of subdiagonals for which the loop over the columns, written row by row, is compiled to a native
+# loop.
 _NATIVE_ROWS = 2
 
 # ---- factors -------------------------------------------------------------------------------------------------------
@@ -37,7 +39,7 @@ _NATIVE_ROWS = 2
 def factor(
     diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The factors of a matrix given by its diagonals.
+    """Factor a matrix given by its diagonals.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def factor(
         zeros = jnp.zeros((*batch, k, kl + ku + 1), dtype)
         return zeros[..., : kl + 1], zeros[..., 0], zeros
     rows = banded_rows.from_diagonals(diagonals, offsets, m, dtype)
-    # The last row that the last reflector reaches is k - 1 + kl; those below it are zero.
+    # The last reflector ends at row k - 1 + kl; the rows below are zero.
     rows = _with_rows(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), k + kl)[..., : k + kl, :]
     return _factor(kl, rows)
 
@@ -80,20 +82,20 @@ def _factor(kl: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 def _factor_jvp(
     kl: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
-    """That of the loop, whose every step has a derivative, also where a column is zero."""
+    """Differentiate the loop. Every step has a derivative, also if a column is zero."""
     every = jnp.vectorize(functools.partial(_factor_one, kl), signature="(r,w)->(k,l),(k),(k,w)")
     return jax.jvp(every, primals, tangents)
 
 
 def _factor_one(kl: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The factors of one matrix of ``k + kl`` rows in row storage."""
+    """Factor one matrix of ``k + kl`` rows in row storage."""
     count, width = rows.shape
-    # Each column is divided by its largest entry, whose square may be no number; that changes no reflector.
+    # Divide each column by its largest entry, whose square may overflow. This does not change the reflectors.
     sizes: list[jax.Array] | jax.Array = [jnp.pad(jnp.abs(rows[:, c]), (c, width - 1 - c)) for c in range(width)]
-    sizes = lax.stop_gradient(functools.reduce(jnp.maximum, sizes))  # that of column j stands at j + kl
+    sizes = lax.stop_gradient(functools.reduce(jnp.maximum, sizes))  # the value of column j is at j + kl
     sizes = jnp.where((sizes > 0) & jnp.isfinite(sizes), sizes, 1)
     rows = rows / jnp.stack([sizes[c : c + count] for c in range(width)], 1)
-    # The window holds rows j, …, j + kl - 1 from column j on.
+    # The window contains rows j, …, j + kl - 1 from column j on.
     window: list[jax.Array] | jax.Array = [
         jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype)]) for i in range(kl)
     ]
@@ -104,8 +106,9 @@ def _factor_one(kl: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arr
     return v, tau, upper * jnp.stack([sizes[kl + d : kl + d + count - kl] for d in range(width)], 1)
 
 
-# The two do the same. Of few rows, written out one by one, XLA makes a native loop, which is thirty times as fast; of many it does not, and the
-# code grows. Each returns one array: v, tau and a row of R.
+# Both variants compute the same. XLA compiles a few rows, written out one by one, to a native loop, which is thirty
+# times as fast. Many rows are not compiled to a native loop, and the code grows. Each returns one array: v, tau and a
+# row of R.
 
 
 def _row_by_row(window: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -134,12 +137,13 @@ def _square(x: jax.Array) -> jax.Array:
 
 
 def _reflector(alpha: jax.Array, square: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """For a column x that begins with alpha, and the sum of its squares: ``factor``, ``tau`` and a real ``beta``, such that with v = 1 and then
-    ``factor`` times the rest of x ``(I - tau v v^H)^H x`` is beta times the first unit vector.
+    """Reflector of a column x that begins with alpha, from the sum of its squares: ``factor``, ``tau`` and a real
+    ``beta``.
 
-    The sign of beta is the one without cancellation. Of a column that is zero (or too small for squares with all their digits) all three
-    are, and so are all derivatives. One that is zero but for a real first entry is reflected like all others, where LAPACK leaves it: so
-    the results depend on it continuously, and have derivatives.
+    With v = 1 followed by ``factor`` times the rest of x, ``(I - tau v v^H)^H x`` is beta times the first unit vector.
+    The sign of beta avoids cancellation. For a column that is zero (or too small for accurate squares), all three are
+    zero, and so are all derivatives. A column with only a real first entry is reflected like all others, whereas LAPACK
+    leaves it. So the results depend on the column continuously, and have derivatives.
     """
     info = jnp.finfo(square.dtype)
     zero = square < info.tiny / info.eps
@@ -155,10 +159,10 @@ def _reflector(alpha: jax.Array, square: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def unitary(v: jax.Array, tau: jax.Array) -> jax.Array:
-    """The factors `tau` with which all reflectors are unitary to rounding, whatever `v` is.
+    """The factors `tau` for which all reflectors are unitary to rounding, for any `v`.
 
-    ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may not be 1; only its phase is used. So the value hardly changes, but
-    derivatives by v and tau are those of a function whose values are unitary: all that follows from that is right for derivatives, too.
+    ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may differ from 1; only its phase is used. So the value
+    hardly changes, but the derivatives by v and tau are derivatives of a function with unitary values.
     """
     square = jnp.sum((v * v.conj()).real, -1)
     positive = square > 0
@@ -166,7 +170,7 @@ def unitary(v: jax.Array, tau: jax.Array) -> jax.Array:
 
 
 def eigenvalue(v: jax.Array, tau: jax.Array) -> jax.Array:
-    """The eigenvalue of each reflector that may not be 1, which is its determinant, of modulus 1."""
+    """The eigenvalue of each reflector that may differ from 1: its determinant, of modulus 1."""
     square = jnp.sum((v * v.conj()).real, -1)
     value = 1 - tau * square
     if not jnp.iscomplexobj(value):
@@ -184,7 +188,7 @@ def multiply(v: jax.Array, tau: jax.Array, b: jax.Array, m: int, adjoint: bool) 
     v : jax.Array, (..., k, w)
     tau : jax.Array, (..., k)
     b : jax.Array, (..., r, p)
-        With zeros below, if it has fewer rows than `m`. Its batch broadcasts with that of the reflectors.
+        Padded with zeros if it has fewer rows than `m`. The batch shape broadcasts against the batch shape of the reflectors.
     m : int
         The number of rows.
     adjoint : bool
@@ -200,7 +204,8 @@ def multiply(v: jax.Array, tau: jax.Array, b: jax.Array, m: int, adjoint: bool) 
         return b
     reach = k + w - 1
 
-    # As the solution of the system with the adjoint, which is the inverse: so its derivatives are those of a system, too.
+    # Treat the product as a linear system with the adjoint, which is the inverse. So its derivatives are derivatives of
+    # a linear system.
     def method(v: jax.Array, tau: jax.Array, b: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
         v, tau = (v.conj(), tau.conj()) if transposed else (v, tau)
         one = functools.partial(_multiply_one, adjoint != transposed)
@@ -217,7 +222,9 @@ def multiply(v: jax.Array, tau: jax.Array, b: jax.Array, m: int, adjoint: bool) 
 
 
 def _multiply_one(adjoint: bool, v: jax.Array, tau: jax.Array, b: jax.Array) -> jax.Array:
-    """For one matrix, b (k + w - 1, p): the reflectors go down the rows for the adjoint, and else up, with a window of w of them."""
+    """Product for one matrix, b (k + w - 1, p). The reflectors move down the rows for the adjoint, otherwise up, with a
+    window of w rows.
+    """
     k, w = v.shape
     tau = tau.conj() if adjoint else tau
 
@@ -242,7 +249,7 @@ def _multiply_one(adjoint: bool, v: jax.Array, tau: jax.Array, b: jax.Array) -> 
 
 
 def _with_rows(a: jax.Array, count: int) -> jax.Array:
-    """With zeros below, if there are fewer rows."""
+    """Append rows of zeros up to this number of rows."""
     missing = max(0, count - a.shape[-2])
     return jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, missing), (0, 0)]) if missing else a
 
@@ -251,19 +258,19 @@ def _with_rows(a: jax.Array, count: int) -> jax.Array:
 
 
 def has_full_rank(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, cond: jax.Array) -> jax.Array:
-    """Whether the smallest singular value of an upper triangular matrix is large beside its largest entry.
+    """Return whether the smallest singular value of an upper triangular matrix is large relative to its largest entry.
 
-    It is found by two steps of inverse iteration (Golub and Van Loan, *Matrix Computations*, 7.6.1 and 8.2.2, with R^H R): a column of signs
-    has a part along any singular vector, which each step multiplies by the square of the reciprocal singular value. What is found is never too
-    small, and close where the others are far larger.
+    The value is estimated by two steps of inverse iteration (Golub and Van Loan, *Matrix Computations*, 7.6.1 and 8.2.2, with R^H R). A
+    column of signs has a component along any singular vector. Each step multiplies it by the square of the reciprocal singular value.
+    The estimate is never too small, and accurate if the other singular values are far larger.
 
     Parameters
     ----------
     diagonals, offsets, n
         The matrix; ``n > 0``, and at least one diagonal.
     cond : jax.Array, (...)
-        The bound is this times the largest entry, times the number of diagonals (so much larger the largest singular value can be), times
-        four: of a singular value that is zero rounding leaves a few units.
+        The bound is this value times the largest entry, times the number of diagonals (the ratio by which the largest singular
+        value can exceed the entry), times four: rounding turns a zero singular value into a few rounding errors.
 
     Returns
     -------
@@ -275,7 +282,7 @@ def has_full_rank(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
     divisor = jnp.where(size == 0, 1, size)[..., None]
     diagonals = [d / divisor for d in diagonals]
     adjoint, below = [d.conj() for d in diagonals[::-1]], tuple(-k for k in offsets[::-1])
-    # Signs without a pattern: the high bits of multiples of the golden ratio.
+    # Irregular signs: the high bits of multiples of the golden ratio.
     signs = jnp.where(lax.iota(jnp.uint32, n) * jnp.uint32(2654435769) >> 31, 1, -1)
     x = signs.astype(diagonals[0].dtype)[:, None] / math.sqrt(n)
     for _ in range(2):
@@ -284,7 +291,7 @@ def has_full_rank(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
         x, _ = banded.solve(diagonals, offsets, n, y / reciprocal)
         x = x / _norm(x)
     y, _ = banded.solve(adjoint, below, n, x)
-    # Of a singular matrix, or one so near to it that numbers overflow, NaN is left, which compares as false.
+    # A singular matrix, or one so close to it that values overflow, gives NaN, which compares as false.
     found = 1 / jnp.maximum(reciprocal, _norm(y))[..., 0, 0]
     return (found > 4 * len(offsets) * cond) | ~jnp.isfinite(size)
 

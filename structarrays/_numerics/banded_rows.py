@@ -1,7 +1,7 @@
 """Row storage of banded matrices, and substitution.
 
-Algorithms that go down a matrix keep it by rows: ``rows[i, c] = A[i, i - kl + c]``, zero where the column is outside
-of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdiagonals.
+Algorithms that process a matrix from top to bottom store it by rows: ``rows[i, c] = A[i, i - kl + c]``, zero if the
+column is outside of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdiagonals.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ if TYPE_CHECKING:
 
     from .._core.typing import DTypeLike, Shape
 
-# XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
-# the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
-# of what is subtracted at a time, with two entries more, if all of a row is; of its pieces, if not; and of the pieces of a copy.
+# XLA compiles a loop to native code if an iteration (of an inner loop) touches about 1 KB. So rows are split into
+# pieces. These are the sizes in bytes that were native for all bandwidths and dtypes: a row from the diagonal on that
+# is copied and subtracted as a whole; the part that is subtracted at a time, plus two entries, if it is a whole row;
+# its pieces otherwise; and the pieces of a copy.
 NATIVE_BYTES = 104
 WHOLE_BYTES = 168
 PIECE_BYTES = 64
 COPY_BYTES = 24
 
-# Diagonals are stored in place, this many at a time: fewer passes are faster. XLA of JAX 0.12 fuses no concatenation of eight or more parts,
-# and would hold every diagonal twice. It merges two parts that fill the storage, so more than these are stored in three parts at least.
+# Diagonals are stored in place, this many at a time: fewer passes are faster. XLA of JAX 0.12 does not fuse a
+# concatenation of eight or more parts, and would store every diagonal twice. It merges two parts that fill the storage.
+# So more diagonals than this are stored in at least three parts.
 _TOGETHER = 7
 
 
-# More diagonals are stored by a loop: an expression for each takes time to compile.
+# More diagonals than this are stored by a loop: one expression per diagonal increases the compilation time.
 FEW = 32
 
 
 def is_narrow(w: int, dtype: DTypeLike) -> bool:
-    """Whether a matrix with w diagonals on that side is eliminated by pairs of rows; if not, column by column."""
+    """Return whether a matrix with w diagonals on that side is eliminated by pairs of rows; otherwise column by column."""
     return (w + 1) * jnp.dtype(dtype).itemsize <= NATIVE_BYTES
 
 
@@ -61,7 +63,8 @@ def from_diagonals(
 ) -> jax.Array:
     """Row storage (..., count, kl + ku + 1 + beside) of a square matrix given by its diagonals (..., n - |offset|).
 
-    It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix, and columns beside it, are zero.
+    It begins with row `first`, and has n rows by default. Rows below the matrix, and the `beside` additional columns,
+    are zero.
     """
     return _from_diagonals(tuple(offsets), first, n if count is None else count, beside, dtype, tuple(diagonals))
 
@@ -93,7 +96,9 @@ def _from_diagonals_jvp(
     primals: tuple[tuple[jax.Array, ...]],
     tangents: tuple[tuple[jax.Array, ...]],
 ) -> tuple[jax.Array, jax.Array]:
-    """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
+    """Differentiate all diagonals at once: the transpose consists of slices. The transpose of updates in place would
+    copy everything each time.
+    """
     at_once = _by_columns if len(offsets) <= FEW else _by_lines
     change = at_once(offsets, first, count, beside, dtype, *tangents)
     return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
@@ -102,13 +107,13 @@ def _from_diagonals_jvp(
 def _by_loop(
     offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
-    """The transpose of an array whose lines are parts of one vector of all diagonals."""
+    """Transpose of an array whose rows are slices of one vector of all diagonals."""
     kl, ku = bandwidths(offsets)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
     before = jnp.zeros((*batch, kl), dtype)
     whole = [jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype) for d in diagonals]
     entries = jnp.concatenate([before, *whole, jnp.zeros((*batch, first + count), dtype)], -1)
-    # Where each line begins among the entries, and its first and last place that is not zero.
+    # The start of each row among the entries, and its first and last nonzero position.
     lines = np.zeros((3, kl + ku + 1 + beside), np.int32)
     end = kl
     for d, k in zip(diagonals, offsets, strict=True):
@@ -128,7 +133,7 @@ def _by_loop(
 def _by_columns(
     offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
-    """The columns, with zeros between them, side by side."""
+    """Concatenate the columns, with zeros between them."""
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     blocks, end = [], 0
     for at, column in columns:
@@ -141,7 +146,7 @@ def _by_columns(
 def _by_lines(
     offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
-    """The transpose of an array whose lines are the diagonals, with zeros between them, one after the other."""
+    """Transpose of the concatenated diagonals, with zeros between them."""
     (*batch, _, width), pieces = _pieces(offsets, first, count, beside, diagonals)
     parts, end = [], 0
     for at, start, d in pieces:
@@ -159,7 +164,7 @@ def _by_lines(
 def _columns(
     offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> tuple[Shape, list[tuple[int, jax.Array]]]:
-    """The shape of the storage, and in order the place of each diagonal in it and its column (..., count, 1)."""
+    """The shape of the storage, and in order the position of each diagonal in it and its column (..., count, 1)."""
     shape, pieces = _pieces(offsets, first, count, beside, diagonals)
     columns = []
     for at, start, d in pieces:
@@ -171,7 +176,9 @@ def _columns(
 def _pieces(
     offsets: Sequence[int], first: int, count: int, beside: int, diagonals: Sequence[jax.Array]
 ) -> tuple[Shape, list[tuple[int, int, jax.Array]]]:
-    """The shape of the storage, and in order the column of each diagonal in it, its first row there, and what is there of it."""
+    """The shape of the storage, and in order the column of each diagonal in it, its first row there, and its entries in
+    the storage.
+    """
     kl, ku = bandwidths(offsets)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
     pieces = []
@@ -183,7 +190,7 @@ def _pieces(
 
 
 def aligned(diagonal: jax.Array, offset: int, n: int) -> jax.Array:
-    """The diagonal at `offset` with entry ``A[i, i + offset]`` at position i of n, padded by zeros."""
+    """The diagonal at `offset`, padded with zeros, with entry ``A[i, i + offset]`` at position i of n."""
     before = max(0, -offset)
     return bands.pad_axis(diagonal, before, n - before - diagonal.shape[-1], -1)
 
@@ -191,11 +198,11 @@ def aligned(diagonal: jax.Array, offset: int, n: int) -> jax.Array:
 def substitute(
     coefficients: jax.Array, offsets: Sequence[int], b: jax.Array, diagonal: jax.Array | None = None, first: int = 0
 ) -> jax.Array:
-    """Solve a triangular banded system by the rows of its matrix.
+    """Solve a triangular banded linear system by the rows of its matrix.
 
     ``x[i] = (b[i] - sum_m coefficients[i, first + m] x[i + offsets[m]]) / diagonal[i]``
 
-    The next row but one needs the last one, which is carried besides, at its very end.
+    The recursion needs the previous rows of the solution, the last of which is carried separately.
 
     Parameters
     ----------
@@ -204,14 +211,14 @@ def substitute(
         Strictly increasing; all negative (from the first row down) or all positive (from the last row up).
     b : jax.Array, (n, k)
     diagonal : jax.Array, (n,), optional
-        By default of ones.
+        Default: ones.
     first : int
     """
     n, k = b.shape
     if not offsets:
         return b if diagonal is None else b / diagonal[:, None]
     down = offsets[0] < 0
-    margin = -offsets[0] if down else 0  # rows of zeros before those of the solution
+    margin = -offsets[0] if down else 0  # rows of zeros before the rows of the solution
     nearest = -1 if down else 1
     runs = _runs([d for d in offsets if d != nearest])
 
@@ -237,12 +244,12 @@ def substitute(
 def substitute_by_columns(
     coefficients: jax.Array, offsets: Sequence[int], b: jax.Array, diagonal: jax.Array | None = None, first: int = 0
 ) -> jax.Array:
-    """Solve a triangular banded system by the columns of its matrix.
+    """Solve a triangular banded linear system by the columns of its matrix.
 
     ``x[i] = (b[i] - sum_m coefficients[i - offsets[m], first + m] x[i - offsets[m]]) / diagonal[i]``
 
-    for consecutive offsets from 1 on (from the first row down) or to -1 (from the last row up). What the rows that are known take from
-    the next ones is carried.
+    for consecutive offsets from 1 on (from the first row down) or to -1 (from the last row up). The contributions of
+    the known rows to the next rows are carried.
     """
     n, k = b.shape
     if not offsets:
@@ -264,23 +271,24 @@ def substitute_by_columns(
 
 
 def pieces(length: int, dtype: DTypeLike) -> tuple[int, int]:
-    """Into how many pieces so many entries of a row are cut for a native loop, and the size of each."""
+    """Number and size of the pieces of a row of `length` entries for a native loop."""
     size = jnp.dtype(dtype).itemsize
     count = 1 if (length + 2) * size <= WHOLE_BYTES else -(-length * size // PIECE_BYTES)
     return count, -(-length // count)
 
 
 def copied(flat: jax.Array, row: jax.Array, start: int | jax.Array, length: int) -> jax.Array:
-    """`row`, the first entries of which are those of `flat` from `start` on.
+    """`row`, whose first entries are the entries of `flat` from `start` on.
 
-    An elimination reads each row from this small array while it updates the others in `flat`. The barrier keeps the two apart: XLA of
-    JAX 0.12 otherwise reads `flat` itself, nothing tells it to read before the update, and it copies all of `flat` in every step.
+    An elimination reads each row from this small array while it updates the others in `flat`. The barrier keeps the two
+    apart. Otherwise XLA of JAX 0.12 reads `flat` itself, possibly after the update, and so copies all of `flat` in
+    every step.
     """
     narrow = length * row.dtype.itemsize <= NATIVE_BYTES
     size = length if narrow else COPY_BYTES // row.dtype.itemsize
 
     def piece(c: jax.Array, row: jax.Array) -> jax.Array:
-        # The last one covers part of the last but one.
+        # The last piece overlaps the previous one.
         first = jnp.minimum(c * size, length - size)
         return put(row, take(flat, start + first, size), first)
 
@@ -289,29 +297,31 @@ def copied(flat: jax.Array, row: jax.Array, start: int | jax.Array, length: int)
 
 
 def take(a: jax.Array, start: int | jax.Array, size: int) -> jax.Array:
-    """Entries of a vector from `start` on, which is not negative."""
+    """Slice a vector from a nonnegative `start` on."""
     return lax.dynamic_slice_in_dim(a, start, size, 0, allow_negative_indices=False)
 
 
 def put(a: jax.Array, entries: jax.Array, start: int | jax.Array) -> jax.Array:
-    """The vector with other entries from `start` on, which is not negative."""
+    """Replace the entries of a vector from a nonnegative `start` on."""
     return lax.dynamic_update_slice_in_dim(a, entries, start, 0, allow_negative_indices=False)
 
 
 def shifted(a: jax.Array, d: int) -> jax.Array:
-    """The rows moved down by d (up, if it is negative), with zeros in their places."""
+    """Move the rows down by d (up if d is negative), and fill with zeros."""
     n = a.shape[0]
     zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
     return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
 
 
 def skewed(a: jax.Array, left: bool) -> jax.Array:
-    """Row i of the m rows moved by ``m - i``, to the left or to the right, with zeros in their places: one expression for all rows."""
+    """Move row i of the m rows by ``m - i`` to the left or right, and fill with zeros, in one expression for all rows."""
     m, width = a.shape
     if left:
-        padded = jnp.pad(a, ((0, 0), (0, m + 1)))  # row i begins at m - i, which is at m + i * (length - 1) of all
+        # row i begins at m - i, which is position m + i * (length - 1) of the flat array
+        padded = jnp.pad(a, ((0, 0), (0, m + 1)))
         return padded.reshape(-1)[m : m + m * (width + m)].reshape(m, width + m)[:, :width]
-    padded = jnp.pad(a, ((0, 0), (m, 0))).reshape(-1)  # row i begins at i, which is at i * (length + 1) of all
+    # row i begins at i, which is position i * (length + 1) of the flat array
+    padded = jnp.pad(a, ((0, 0), (m, 0))).reshape(-1)
     return jnp.pad(padded, (0, m)).reshape(m, width + m + 1)[:, :width]
 
 

@@ -1,7 +1,8 @@
-"""What all solvers of banded systems share: batches, derivatives, and being mapped.
+"""Shared routines of all solvers of banded linear systems: batches, derivatives, and vmap.
 
-A *method* here takes the arrays that a matrix is given by and its factors, with right-hand sides ``b`` (..., n, k), all with one batch
-shape and no empty dimension, and a flag for the transposed matrix. It returns ``x`` (..., n, k) and one boolean for the whole batch.
+A *method* takes the arrays that define a matrix, its factors, right-hand sides ``b`` (..., n, k), all with one batch
+shape and no empty dimension, and a flag for the transposed matrix. It returns ``x`` (..., n, k) and one boolean for the
+whole batch.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ def solve(
     b: jax.Array,
     factor: Callable[..., tuple[jax.Array, ...]] | None = None,
 ) -> tuple[jax.Array, jax.Array]:
-    """Solve ``A x = b`` by a method, for any batches, with derivatives by the implicit function theorem.
+    """Solve ``A x = b`` by a method, for any batch shapes, with derivatives by the implicit function theorem.
 
-    ``A dx = db - dA x``; in reverse, one solve with the transpose and the part of an outer product that the matrix has. Nothing
-    differentiates through the methods, and a matrix is factored once for all of its systems.
+    The derivative solves ``A dx = db - dA x``. Reverse mode takes one solve with the transpose, and the entries of an outer product that
+    the matrix stores. The methods are not differentiated, and a matrix is factored once for all of its linear systems.
 
     Parameters
     ----------
     method : callable
         ``method(*matrix, *factors, b, transposed=…)``.
     matrix : tuple of jax.Array
-        What the matrix is given by.
+        The arrays that define the matrix.
     ranks : tuple of int
-        The number of dimensions of each of these behind the batch.
+        The number of core dimensions of each of these arrays.
     matvec : callable
-        Of the matrix and an array (..., n, k), for any batches.
+        Product of the matrix and an array (..., n, k), for any batch shapes.
     b : jax.Array, (..., n, k)
     factor : callable, optional
-        Of the matrix, to a tuple of arrays with its batch in front.
+        Maps the matrix to a tuple of arrays with its batch shape in front.
 
     Returns
     -------
@@ -67,7 +68,7 @@ def solve(
         return x[..., :0], ok
     b = jnp.broadcast_to(b, (*batch, n, k))
     if math.prod(matrix_batch) == 1 and math.prod(batch) > 1:
-        # One matrix: all right-hand sides are its columns.
+        # One matrix: all right-hand sides become its columns.
         columns = jnp.moveaxis(b, -2, 0)
         matrix = tuple(a.reshape(a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True))
         x, ok = solve(method, matrix, ranks, matvec, columns.reshape(n, -1), factor)
@@ -101,8 +102,9 @@ def divide(diag: jax.Array, b: jax.Array, positive_definite: bool) -> tuple[jax.
 def for_whole_batch(method: Callable[..., tuple[jax.Array, jax.Array]]) -> Callable[..., tuple[jax.Array, jax.Array]]:
     """Let ``vmap`` call the method once with one more batch dimension.
 
-    Left to itself it would turn the slices of the loops into gathers and scatters, which XLA does not compile to native
-    loops, and would run both branches of fallbacks. If only `b` is mapped, the mapped axis becomes columns of `b`.
+    By default ``vmap`` would turn the slices of the loops into gathers and scatters, which XLA does not compile to
+    native loops, and would run both branches of fallbacks. If only `b` is mapped, the mapped axis becomes columns of
+    `b`.
     """
     solver = custom_vmap(method)
 
@@ -121,7 +123,9 @@ def for_whole_batch(method: Callable[..., tuple[jax.Array, jax.Array]]) -> Calla
 
 
 def mapped_together(function: Callable[..., T], out_batched: bool | tuple[bool, ...]) -> Callable[..., T]:
-    """The same for a function of arrays with a common batch shape; `out_batched` says which results have it too."""
+    """`for_whole_batch` for a function of arrays with a common batch shape; `out_batched` says which results have it,
+    too.
+    """
     function = custom_vmap(function)
 
     @function.def_vmap
@@ -141,15 +145,15 @@ def _broadcast(axis_size: int, in_batched: Sequence[bool], args: Sequence[jax.Ar
 def each_system(
     system: Callable[..., tuple[jax.Array, jax.Array]], b: jax.Array, *factors: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """A solver of one system, ``(*factors, b)`` to the solution and a flag, applied to each of a batch: a method."""
+    """Apply a solver of one linear system, ``(*factors, b)`` to the solution and a flag, to each of a batch: a method."""
     x, ok = one_by_one(system, b.shape[:-2], *factors, b)
     return x, jnp.all(ok)
 
 
 def one_by_one(function: Callable[..., T], batch: Shape, *args: jax.Array) -> T:
-    """Apply a function of single systems to each of a batch, in a loop: side by side they would not be native loops.
+    """Apply a function of single linear systems to each of a batch, in a loop: batched loops would not be native.
 
-    `args` have the batch shape `batch` in front; so have the results.
+    `args` and the results have the batch shape `batch` in front.
     """
     if not batch:
         return function(*args)

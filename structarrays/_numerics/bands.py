@@ -1,11 +1,11 @@
 """Products and layout of matrices stored by diagonals.
 
 A banded matrix is ``diagonals``, a sequence of arrays, and ``offsets``, a static sequence of strictly increasing
-integers. The diagonal at offset ``k`` holds the entries ``A[i, i + k]`` and is exactly as long as the diagonal is:
+integers. The diagonal at offset ``k`` contains the entries ``A[i, i + k]``, without padding:
 ``(*batch, diagonal_length(shape, k))``. The core ``shape`` ``(m, n)`` is static and may be rectangular.
 
-Absent entries are structural zeros. They never meet the other operand, so a NaN or an infinity there reaches only
-the results whose rows (columns) store an entry for it.
+Entries that are not stored are structural zeros. They are never multiplied with the other operand. So a NaN or an
+infinity reaches only the results whose rows (columns) store an entry for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .._core.typing import DTypeLike, Shape
 
-# The time to compile one fused expression grows with its terms, so matrices with more diagonals than this are
+# The compilation time of one fused expression grows with its terms. So matrices with more diagonals than this are
 # multiplied by a loop over them.
 _UNROLLED_DIAGONALS = 48
 
@@ -54,7 +54,7 @@ def at_diagonal(y: jax.Array, offset: int, shape: Shape) -> jax.Array:
     Parameters
     ----------
     y : jax.Array, (..., m or 1, n or 1)
-        It is broadcast against the shape, without being materialised.
+        Broadcasts against the shape, without being materialized.
     offset : int
     shape : (int, int)
 
@@ -68,7 +68,8 @@ def at_diagonal(y: jax.Array, offset: int, shape: Shape) -> jax.Array:
     if length == 0:
         return jnp.zeros((*y.shape[:-2], 0), y.dtype)
     if y.shape[-2:] == (m, n) and m > 1 and n > 1:
-        # One strided slice of the flat matrix: fuses, and its transpose is a pad where jnp.diagonal's is a scatter.
+        # One strided slice of the flat matrix. It fuses, and its transpose is a pad, whereas the transpose of
+        # jnp.diagonal is a scatter.
         start = row * n + column
         flat = y.reshape(*y.shape[:-2], m * n)
         return lax.slice_in_dim(flat, start, start + (length - 1) * (n + 1) + 1, n + 1, axis=-1)
@@ -96,7 +97,7 @@ def to_dense(
     background : jax.Array of batch shape, optional
         Value of the entries that are not stored; zero if None.
     dtype : dtype, optional
-        Of the result; that of the diagonals or the background if None.
+        The dtype of the result. Default: the dtype of the diagonals or the background.
     batch : tuple of int
         Batch shape to broadcast to (for matrices without diagonals or background).
 
@@ -127,7 +128,7 @@ def to_dense(
 
 
 def by_columns(diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape) -> jax.Array:
-    """The diagonals as rows of one array, aligned by columns and padded by zeros.
+    """Stack the diagonals as rows of one array, aligned by columns and padded with zeros.
 
     Returns
     -------
@@ -144,9 +145,9 @@ def by_columns(diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Sh
 def matmul_dense(
     diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, x: jax.Array, divided: bool = False
 ) -> jax.Array:
-    """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batches broadcast.
+    """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batch shapes broadcast.
 
-    `divided` is whether the rows are divided among devices, which then send each other no more than they have to.
+    `divided` says whether the rows are divided among devices, which then exchange only the necessary entries.
     """
     return _apply([d[..., None] for d in diagonals], offsets, shape, x, -2, divided)
 
@@ -155,7 +156,7 @@ def matvec(
     diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, x: jax.Array, divided: bool = False
 ) -> jax.Array:
     """``A @ x`` for a matrix ``A`` and vectors `x` of shape (..., n); batches broadcast."""
-    # XLA shares out the rows of a column better between threads than those of a vector (a fifth faster).
+    # XLA parallelizes a column better than a vector (a fifth faster).
     return matmul_dense(diagonals, offsets, shape, x[..., None], divided)[..., 0]
 
 
@@ -182,7 +183,7 @@ def kron(
     offsets2: Sequence[int],
     n: int,
 ) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
-    """Kronecker product of a banded matrix with a square one of size `n`.
+    """Kronecker product of a banded matrix and a square banded matrix of size `n`.
 
     ``C[i n + p, j n + q] = A[i, j] B[p, q]``, so that the diagonals at ``k`` and ``l`` meet in one: that at ``k n + l``.
 
@@ -198,7 +199,7 @@ def kron(
         for d2, k2 in zip(diagonals2, offsets2, strict=True):
             k, row1 = k1 * n + k2, max(0, -k1)
             first, length = max(0, -k), diagonal_length(shape, k)
-            # Row for row, with zeros (which are structural: nothing has been multiplied by them) where B has no entry.
+            # Row by row, with structural zeros (without a multiplication) where B has no entry.
             rows = pad_axis(d1[..., :, None] * d2[..., None, :], max(0, -k2), max(0, k2), -1)
             rows = rows.reshape(*rows.shape[:-2], rows.shape[-2] * n)
             before, after = row1 * n - first, first + length - row1 * n - rows.shape[-1]
@@ -212,10 +213,10 @@ def _apply(
 ) -> jax.Array:
     """Sum over k of ``diagonal_k * x`` shifted by k along `axis`; the diagonals broadcast against `x`.
 
-    Rows in which every diagonal has an entry are one fused expression of static slices; the few rows above and below
-    are padded expressions of their own, and the three parts are concatenated. (Padding or masking all rows costs up
-    to twice the time, gathers and scatters 25 times.) If the rows are `divided` among devices, all are one padded expression:
-    to concatenate the parts each device would have to send all that it has.
+    Rows in which every diagonal has an entry are one fused expression of static slices. The few rows above and below
+    are separate padded expressions, and the three parts are concatenated. (Padding or masking all rows costs up to
+    twice the time, gathers and scatters 25 times.) If the rows are `divided` among devices, all rows are one padded
+    expression: concatenation would make each device send all of its data.
     """
     pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if diagonal_length(shape, k)]
     if not pairs or x.size == 0:
@@ -269,10 +270,11 @@ def _sum_of_products_jvp(
     primals: tuple[tuple[jax.Array, ...], jax.Array],
     tangents: tuple[tuple[Any, ...], Any],
 ) -> tuple[jax.Array, jax.Array]:
-    """One product for each whole diagonal, whose transpose is a product, too: a slice of the cotangent times a slice of `x`.
+    """Use one product for each whole diagonal. Its transpose is also a product: a slice of the cotangent times a slice
+    of `x`.
 
-    The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the diagonal.
-    From jaxlib 0.11 on, XLA compiles the sum of such pads to wrong code on CPUs (docs/design/jax_bugs.md).
+    The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the
+    diagonal. From jaxlib 0.11 on, XLA compiles the sum of such pads to wrong code on CPUs (docs/design/jax_bugs.md).
     """
     (diagonals, x), (d_diagonals, dx) = primals, tangents
     result = _sum_of_products(offsets, shape, axis, divided, diagonals, x)
@@ -288,22 +290,23 @@ def _sum_of_products_jvp(
 
 
 def _is_zero(tangent: jax.Array | SymbolicZero) -> bool:
-    """Whether a tangent is known to be zero, as that of an array of integers or of what is not differentiated."""
+    """Return whether a tangent is known to be zero, for example for integers or for arrays that are not differentiated."""
     return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
 def _apply_by_loop(pairs: Sequence[tuple[jax.Array, int]], shape: Shape, x: jax.Array, axis: int) -> jax.Array:
-    """The same sum as a loop over the diagonals, for matrices with many of them."""
+    """Compute the sum of `_apply` by a loop over the diagonals, for matrices with many diagonals."""
     m, n = shape
     offsets = [k for _, k in pairs]
     low, high = max(0, -min(offsets)), max(0, max(offsets))
-    # Row i of every diagonal meets entry i + k of x, so all are padded to m rows and x to what they can reach.
+    # Row i of every diagonal is multiplied with entry i + k of x. So all diagonals are padded to m rows, and x to the
+    # range of i + k.
     rows = [pad_axis(d, max(0, -k), m - max(0, -k) - diagonal_length(shape, k), axis) for d, k in pairs]
     stacked = jnp.stack(jnp.broadcast_arrays(*rows))
     padded = pad_axis(x, low, max(0, m + high - n), axis)
     index = lax.broadcasted_iota(jnp.int32, (m, *(1,) * (-axis - 1)), 0)
 
-    @jax.checkpoint  # else the derivative would keep every shifted copy of x
+    @jax.checkpoint  # otherwise the derivative would keep every shifted copy of x
     def step(total: jax.Array, diagonal: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         d, k = diagonal
         term = d * lax.dynamic_slice_in_dim(padded, k + low, m, axis)
@@ -314,7 +317,7 @@ def _apply_by_loop(pairs: Sequence[tuple[jax.Array, int]], shape: Shape, x: jax.
 
 
 def pad_axis(x: jax.Array, before: int, after: int, axis: int, fill: jax.typing.ArrayLike = 0) -> jax.Array:
-    """An array with as many more elements at either end of an axis."""
+    """Pad an array by `before` and `after` elements along an axis."""
     if before == 0 and after == 0:
         return x
     widths = [(0, 0, 0)] * x.ndim
@@ -323,13 +326,13 @@ def pad_axis(x: jax.Array, before: int, after: int, axis: int, fill: jax.typing.
 
 
 def divisible(diagonals: Sequence[jax.Array], count: int, pieces: int, axis: int) -> list[jax.Array]:
-    """Diagonals of at most `count` entries along an axis, padded to one length that so many devices can share out evenly."""
+    """Pad diagonals of at most `count` entries along an axis to one length that is divisible among the devices."""
     length = count + -count % pieces
     return [pad_axis(d, 0, length - d.shape[axis], axis) for d in diagonals]
 
 
 def _broadcast_shapes(arrays: Sequence[jax.Array], axis: int, size: int) -> Shape:
-    """Common shape of arrays, but for `axis`, which gets the given size."""
+    """Common shape of arrays, with the given size of `axis`."""
     shapes = [list(a.shape) for a in arrays]
     for shape in shapes:
         shape[axis] = 1

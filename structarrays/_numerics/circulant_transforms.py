@@ -1,7 +1,7 @@
-"""Circulant matrices on plain JAX arrays, by their first column ``c`` (..., n): ``C[i, j] = c[(i - j) % n]``.
+"""Circulant matrices as plain JAX arrays, given by their first column ``c`` (..., n): ``C[i, j] = c[(i - j) % n]``.
 
-Their eigenvalues are the discrete Fourier transform of ``c``. Of a real matrix they come in conjugate pairs, of which
-`spectrum` has one each.
+The eigenvalues are the discrete Fourier transform of ``c``. The eigenvalues of a real matrix come in conjugate pairs;
+`spectrum` returns one of each pair.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def matmul(c: jax.Array, x: jax.Array) -> jax.Array:
-    """``C @ x`` for a dense `x` (..., n, p), of the same dtype; batches broadcast.
+    """``C @ x`` for a dense `x` (..., n, p), of the same dtype; batch shapes broadcast.
 
-    It is that of the Toeplitz matrix, whose transforms have twice the length, but for lengths that are fast as they are.
+    Uses transforms of twice the length, as for a Toeplitz matrix, unless the length n is itself fast.
     """
     n = c.shape[-1]
     if n <= toeplitz.SMALL or c.dtype.kind in "iu" or not is_fast(n):
@@ -33,7 +33,7 @@ def matmul(c: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def spectrum(c: jax.Array) -> jax.Array:
-    """The eigenvalues, (..., n), or of a real matrix ``n // 2 + 1`` of them."""
+    """Eigenvalues, (..., n), or ``n // 2 + 1`` of them for a real matrix."""
     if c.shape[-1] == 0:
         return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
     c = widened(c)
@@ -46,7 +46,7 @@ def full_spectrum(c: jax.Array) -> jax.Array:
 
 
 def from_spectrum(values: jax.Array, like: jax.Array) -> jax.Array:
-    """The first column of the matrix with these eigenvalues, as `spectrum` gives them of one like `like`."""
+    """First column of the matrix with these eigenvalues, as returned by `spectrum` for a matrix like `like`."""
     n = like.shape[-1]
     if n == 0:
         return like
@@ -54,14 +54,16 @@ def from_spectrum(values: jax.Array, like: jax.Array) -> jax.Array:
 
 
 def apply_spectrum(values: jax.Array, x: jax.Array) -> jax.Array:
-    """The matrix with these eigenvalues (as of `spectrum`) times a dense `x` (..., n, p); batches broadcast."""
+    """Product of the matrix with these eigenvalues (see `spectrum`) and a dense `x` (..., n, p); batch shapes
+    broadcast.
+    """
     columns = x.mT
     result = fft.by_rows(from_spectrum(values[..., None, :] * spectrum(columns), columns).mT)
     return jnp.broadcast_to(result, (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]))
 
 
 def _once_and_twice(values: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
-    """Of the spectrum of a real matrix: the eigenvalues that are real, and one of each pair of the others."""
+    """Split the spectrum of a real matrix into the real eigenvalues, and one of each conjugate pair."""
     paired = (n - 1) // 2
     alone = jnp.concatenate([values[..., :1], values[..., 1 + paired :]], axis=-1).real
     return alone, values[..., 1 : 1 + paired]
@@ -74,13 +76,13 @@ def slogdet(c: jax.Array) -> tuple[jax.Array, jax.Array]:
         return determinants.sign_and_logarithm(values, -1)
     alone, pairs = _once_and_twice(values, n)
     logarithm = jnp.sum(jnp.log(jnp.abs(alone)), axis=-1) + 2 * jnp.sum(jnp.log(jnp.abs(pairs)), axis=-1)
-    # A pair is never negative, but it may be zero.
+    # The product of a pair is never negative, but it may be zero.
     sign = jnp.prod(jnp.sign(alone), axis=-1) * jnp.all(pairs != 0, axis=-1)
     return sign, logarithm
 
 
 def det(c: jax.Array) -> jax.Array:
-    """The determinant; the product of some of the eigenvalues may be too large or too small for a number where that of all is not."""
+    """Determinant. A partial product of eigenvalues may overflow or underflow although the full product does not."""
     return determinants.of_parts(_product, slogdet, c)
 
 

@@ -4,7 +4,7 @@ The standard takes its special cases from C99. XLA's functions are accurate at o
 infinite arguments and forget the sign of zero, so that they take the wrong side of a branch cut: ``sqrt(-1-0j)`` is
 ``+1j`` in ``jax.numpy`` and ``-1j`` in C99.
 
-Two devices mend them and leave derivatives alone:
+Two techniques correct this without affecting derivatives:
 
 * *reflection*: the functions satisfy ``f(conj(z)) = conj(f(z))``, and the odd ones ``f(-z) = -f(z)``. They are
   evaluated where the components are positive and the results multiplied by ``±1``, which restores the signs of zeros;
@@ -168,7 +168,7 @@ def tan(z: Array) -> Array:
 
 
 def _nan_without_infinity(a: Array, b: Array) -> Array:
-    """One component is NaN and the other is no infinity: XLA's branch for huge arguments drops such NaNs."""
+    """Return whether one component is NaN and the other is finite: XLA's branch for huge arguments drops such NaNs."""
     return (jnp.isnan(a) | jnp.isnan(b)) & ~(jnp.isinf(a) | jnp.isinf(b))
 
 
@@ -225,7 +225,9 @@ def atan(z: Array) -> Array:
 
 
 def absolute(z: Array) -> Array:
-    """Magnitude; infinite where a component is, even beside NaN, as C's ``hypot`` (jax-ml/jax#37990: NaN in JAX)."""
+    """Magnitude; infinite if a component is infinite, even if the other is NaN, as in C's ``hypot`` (jax-ml/jax#37990:
+    NaN in JAX).
+    """
     infinite = jnp.isinf(jnp.real(z)) | jnp.isinf(jnp.imag(z))
     return jnp.where(infinite, jnp.inf, jnp.abs(z))
 
@@ -233,12 +235,12 @@ def absolute(z: Array) -> Array:
 def sign(z: Array) -> Array:
     """``z / abs(z)``, and ``0 + 0j`` at zero.
 
-    ``jnp.sign`` keeps the signs of zeros, makes NaN of every infinity (jax-ml/jax#25679), and declares its derivative
-    to be zero, which for complex numbers it is not: the phase varies. Here a lone infinite component gives the
-    direction of its axis.
+    ``jnp.sign`` keeps the signs of zeros, returns NaN for every infinity (jax-ml/jax#25679), and has the derivative
+    zero, although the phase of a complex number varies. Here a single infinite component gives the direction of its
+    axis.
     """
     a, b = jnp.real(z), jnp.imag(z)
-    # The divisor is replaced before the division, so that no 0/0 arises, in the derivative neither.
+    # Replace the divisor before the division, so that no 0/0 arises, not even in the derivative.
     zero = (a == 0) & (b == 0)
     magnitude = jnp.abs(jnp.where(zero, jnp.ones_like(z), z))
     only_a = jnp.isinf(a) & jnp.isfinite(b)

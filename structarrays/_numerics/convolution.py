@@ -1,7 +1,7 @@
 """Cyclic convolutions by Fourier transforms, on plain JAX arrays.
 
-Rounding is normwise: the error of an element is relative to ``norm(a) * norm(b)``, not to its own terms, and a NaN or an
-infinity in either spreads over the whole result.
+Rounding errors are normwise: the error of an element is relative to ``norm(a) * norm(b)``, not to its own terms. A NaN
+or an infinity in either argument spreads over the whole result.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# From this length on many short transforms take the place of one.
+# From this length on, many short transforms replace one long transform.
 _LARGE = 100_000
 
 
 @functools.cache
 def fast_length(n: int) -> int:
-    """The smallest length of at least `n` whose transform is fast: a product of twos, threes and fives, even for n > 1.
+    """Smallest length of at least `n` with a fast transform: a product of twos, threes and fives, even for n > 1.
 
     Examples
     --------
@@ -54,9 +54,9 @@ def fast_length(n: int) -> int:
 
 
 def is_fast(n: int) -> bool:
-    """Whether a transform of just this length is fast: it has no prime factor above 11.
+    """Return whether a transform of exactly this length is fast: it has no prime factor above 11.
 
-    With a large one it takes ten times as long, and loses digits.
+    A large prime factor makes it ten times slower, and less accurate.
     """
     for prime in (2, 3, 5, 7, 11):
         while n > 1 and n % prime == 0:
@@ -65,7 +65,7 @@ def is_fast(n: int) -> bool:
 
 
 def cyclic(a: jax.Array, b: jax.Array, n: int) -> jax.Array:
-    """The cyclic convolution of length `n`: ``c[i] = sum(a[j] * b[(i - j) % n])``, along the last axis.
+    """Cyclic convolution of length `n`: ``c[i] = sum(a[j] * b[(i - j) % n])``, along the last axis.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def cyclic(a: jax.Array, b: jax.Array, n: int) -> jax.Array:
 
 
 def by_one_transform(a: jax.Array, b: jax.Array, n: int) -> jax.Array:
-    """The same by transforms of the whole length, which needs less storage."""
+    """Cyclic convolution by transforms of the full length, which needs less memory."""
     return _convolved(False, a, b, n)
 
 
@@ -87,8 +87,8 @@ def _convolved(split: bool, a: jax.Array, b: jax.Array, n: int) -> jax.Array:
 
 
 def on_each_platform(function: Callable[..., T], n: int, *args: jax.Array, large: int = _LARGE) -> T:
-    """``function(split, *args)``, where `split` says whether `transforms` of length `n` are best made of many short ones: on the
-    CPU, from the length `large` on.
+    """Call ``function(split, *args)``, where `split` says whether `transforms` of length `n` should consist of many
+    short ones: on the CPU, from length `large` on.
     """
     if n < large:
         return function(False, *args)
@@ -98,7 +98,7 @@ def on_each_platform(function: Callable[..., T], n: int, *args: jax.Array, large
 
 
 def widened(x: jax.Array) -> jax.Array:
-    """Numbers in a dtype that has transforms: those of 16 bits in 32."""
+    """Convert to a dtype that has transforms: 16-bit dtypes to 32 bits."""
     half = x.dtype.itemsize < 4 and jnp.issubdtype(x.dtype, jnp.floating)
     return x.astype(jnp.float32) if half else x
 
@@ -106,18 +106,18 @@ def widened(x: jax.Array) -> jax.Array:
 def transforms(
     n: int, is_complex: bool, split: bool
 ) -> tuple[Callable[[jax.Array], jax.Array], Callable[[jax.Array], jax.Array]]:
-    """A Fourier transform of length `n` and its inverse, for products of spectra: as two functions.
+    """Return a Fourier transform of length `n` and its inverse, as two functions for products of spectra.
 
-    The first takes sequences (..., up to n), as if there were zeros behind, and gives their spectra in an order of its own, of
-    real ones a half. The second takes such a spectrum to a sequence (..., n).
+    The first function maps sequences (..., up to n), padded with zeros, to their spectra in an order of its own. For real sequences
+    it returns half of the spectrum. The second function maps such a spectrum to a sequence (..., n).
 
     Parameters
     ----------
     n : int
     is_complex : bool
-        Whether the sequences are.
+        Whether the sequences are complex.
     split : bool
-        Whether they are made of many short transforms; see `on_each_platform`.
+        Whether to use many short transforms; see `on_each_platform`.
     """
     if split:
         n1 = _factor(n)
@@ -141,7 +141,7 @@ def transforms(
 
 
 def _factor(n: int) -> int:
-    """The largest factor that is at most the square root."""
+    """Largest factor that is at most the square root."""
     return next(k for k in range(math.isqrt(n), 0, -1) if n % k == 0)
 
 
@@ -162,7 +162,7 @@ def _inverse_transform(spectra: jax.Array, shape: tuple[int, int], real: bool) -
 
 
 def _twiddle(rows: int, columns: int, n: int, dtype: DTypeLike) -> jax.Array:
-    """``w_n^(j f)`` for row j and column f, from a table for every s-th row and one for the s rows between."""
+    """``w_n^(j f)`` for row j and column f, from a table for every s-th row and a table for the s rows between."""
     step = max(1, math.isqrt(rows))
     f = np.arange(columns)
     coarse, fine = (

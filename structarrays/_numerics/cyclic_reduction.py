@@ -1,15 +1,15 @@
-"""Block-tridiagonal and banded systems in a logarithmic number of steps, for devices on which a loop over the rows is slow.
+"""Block-tridiagonal and banded linear systems in a logarithmic number of steps, for devices on which loops over the rows are slow.
 
 Block cyclic reduction (D. Heller, "Some aspects of the cyclic reduction algorithm for block tridiagonal linear systems", SIAM J.
 Numer. Anal. 13, 1976; G. Golub and C. Van Loan, "Matrix Computations", 4th ed., 4.5.4; W. Gander and G. Golub, "Cyclic reduction:
-history and applications", 1997) eliminates the unknowns of every other block row at once. What stays is a block-tridiagonal matrix
-of half the size: elimination in another order, whose steps are batches of dense ones. For N block rows of m × m blocks these are
-O(N m**3) operations and O(N m**2) memory in ``log2(N) + 1`` levels.
+history and applications", 1997) eliminates the unknowns of every other block row at once. The result is a block-tridiagonal matrix
+of half the size. This is elimination in another order, whose steps are batches of dense operations. For N block rows of m × m blocks it
+takes O(N m**3) operations and O(N m**2) memory in ``log2(N) + 1`` levels.
 
-Rows are exchanged inside of blocks only. So nothing here promises a result: each function returns beside it whether it can be trusted, and
-`or_in_order` takes another way where it cannot.
+Rows are exchanged only within blocks, so that the result may be inaccurate. Therefore each function also returns whether its result is
+accurate (`trusted`), and `or_in_order` falls back to sequential elimination.
 
-A *level* has f odd block rows and f + 1 even ones (blocks of the identity are appended where that is not so). It eliminates the latter::
+A *level* has f odd block rows and f + 1 even ones (identity blocks are appended if necessary). It eliminates the even block rows::
 
     x_even[j] = inverse[j] b_even[j] - ahead[j] [x_odd[j - 1]; x_odd[j]]    ahead[j] = inverse[j] beside[j]
 """
@@ -30,45 +30,48 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# Backward error in units of rounding up to which results are trusted; also how much larger than the matrix, by norm, the products of its factors
-# may be. As in `banded_lu`.
+# The backward error, in units of rounding, up to which results are accepted. It also limits the norm of products of
+# factors relative to the matrix, as in `banded_lu`.
 _BACKWARD_ERROR = 16
 
-# A pivot below this many units of rounding of what it is a difference of may be all rounding, and the matrix singular.
+# A pivot below this number of rounding errors of the terms that it is a difference of may consist of rounding errors;
+# the matrix may be singular.
 _CANCELLATION = 64
 
 
 class Level(NamedTuple):
-    """One level of the reduction, of `count` block rows and perhaps one of the identity."""
+    """One level of the reduction, of `count` block rows and possibly an identity block."""
 
     count: int  # type: ignore[assignment]  # in the place of the method of tuples
     pivot: jax.Array
     """The diagonal blocks of the even rows, (..., f + 1, m, m)."""
     inverse: jax.Array
-    """Of these."""
+    """The inverses of the pivots."""
     factors: jax.Array
-    """Numbers whose product is the determinant of each, (..., f + 1, m)."""
+    """Values whose product is the determinant of each pivot, (..., f + 1, m)."""
     beside: jax.Array
-    """The blocks of the even rows to the left and to the right of the diagonal, (..., f + 1, m, 2 m)."""
+    """The off-diagonal blocks of the even rows, left and right, (..., f + 1, m, 2 m)."""
     ahead: jax.Array
     """``inverse @ beside``, refined once."""
     left: jax.Array
     """The blocks of the odd rows to the left of the diagonal, (..., f, m, m)."""
     right: jax.Array
-    """And to the right."""
+    """The blocks of the odd rows to the right of the diagonal."""
 
 
 def has_accelerator() -> bool:
-    """Whether the default device is no CPU."""
+    """Return whether the default device is not a CPU."""
     return jax.default_backend() != "cpu"
 
 
 def or_in_order(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Array]]) -> Callable[..., T]:
-    """The one of two functions with the same arguments that is fast on this device, a call of which gives the results of `in_order`.
+    """Return the faster of two functions with the same arguments on this device; a call returns the results of
+    `in_order`.
 
-    On a CPU that is `in_order`, whose loops over the rows are fast there; elsewhere `log_depth`, if it trusts its results (see `checked`).
+    On a CPU this is `in_order`, whose loops over the rows are fast there. Other devices use `log_depth`, if it trusts
+    its results (see `checked`).
     """
-    # Without an accelerator the other way is not even traced, which would take longer than to compile this one.
+    # Without an accelerator `log_depth` is not traced: tracing it would take longer than compiling `in_order`.
     if not has_accelerator():
         return in_order
     return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
@@ -79,16 +82,17 @@ def for_device(
     factor: Callable[..., tuple[jax.Array, ...]] | None,
     log_depth: Callable[..., tuple[tuple[jax.Array, jax.Array], jax.Array]],
 ) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
-    """How to solve systems on this device: a method, and what factors the matrix for it, as `banded_systems.solve` takes them.
+    """Return a method for this device, and the function that factors the matrix for it, as arguments of
+    `banded_systems.solve`.
 
     Parameters
     ----------
     method, factor
-        Those that solve in order; `factor` may be None.
+        The sequential method and its factorization; `factor` may be None.
     log_depth : callable
-        With the arguments of a method without factors, to ``(x, ok), trusted``.
+        Maps the arguments of a method without factors to ``(x, ok), trusted``.
     """
-    # In order alone the matrix is factored once for all of its systems.
+    # Only the sequential method factors the matrix once for all of its linear systems.
     if not has_accelerator():
         return method, factor
 
@@ -108,17 +112,16 @@ def for_device(
 
 
 def explanation(m: int) -> str:
-    """What this does for blocks of m rows, and what it costs: a sentence for users."""
-    return (
-        f"block cyclic reduction, O(n m**2) in some log2(n / m) steps, m = {m}; in order if its backward error is large"
-    )
+    """Describe the method for blocks of m rows and its cost: a sentence for users."""
+    return f"block cyclic reduction, O(n m**2) in about log2(n / m) steps, m = {m}; sequential elimination if the backward error is large"
 
 
 def checked(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Array]]) -> Callable[..., T]:
-    """`log_depth`, which returns ``results, trusted``, with `in_order` for what it does not trust.
+    """Combine `log_depth`, which returns ``results, trusted``, with `in_order` as the fallback for results that are not
+    trusted.
 
-    So `in_order` decides about singular matrices, NaN, and all that needs exchanges of rows of different blocks. One such
-    matrix sends the whole batch there.
+    So `in_order` decides about singular matrices, NaN, and matrices that need exchanges between blocks. One such matrix
+    sends the whole batch there.
     """
 
     def function(*args: jax.Array) -> T:
@@ -135,7 +138,7 @@ def checked(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Ar
 def solve_banded(
     diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, b: jax.Array, positive_definite: bool = False
 ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-    """Solve ``A x = b`` for a banded matrix: O(n w**2) operations and O(n w) memory for w diagonals on either side.
+    """Solve ``A x = b`` for a banded matrix in O(n w**2) operations and O(n w) memory, with w diagonals on either side.
 
     Parameters
     ----------
@@ -148,7 +151,7 @@ def solve_banded(
     Returns
     -------
     (x, ok) : (jax.Array, (..., n, k), jax.Array, bool scalar)
-        Whether all matrices are regular (positive definite), which is so if `trusted`.
+        The solution, and whether all matrices are regular (positive definite), which `trusted` implies.
     trusted : jax.Array, bool scalar
         See `solve`.
     """
@@ -192,7 +195,7 @@ def slogdet_banded(
 
 
 def blocks_of_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The blocks of a banded matrix.
+    """Convert a banded matrix to blocks.
 
     Parameters
     ----------
@@ -204,7 +207,7 @@ def blocks_of_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Ar
     Returns
     -------
     lower, diagonal, upper : jax.Array, (..., N, m, m)
-        As `reduce` takes them, with ``m = max(kl, ku, 1)`` and ``N = ceil(n / m)``. The last block is filled up by the identity.
+        As in `reduce`, with ``m = max(kl, ku, 1)`` and ``N = ceil(n / m)``. The last block is padded by the identity.
     """
     *batch, n, _ = rows.shape
     m = max(kl, ku, 1)
@@ -213,14 +216,17 @@ def blocks_of_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Ar
     rows = jnp.pad(rows, [*none, (0, 0), (m - kl, m - ku)])
     identity = jnp.zeros((count * m - n, 2 * m + 1), rows.dtype).at[:, m].set(1)
     rows = jnp.concatenate([rows, jnp.broadcast_to(identity, (*batch, *identity.shape))], -2)
-    # Row r of a block begins r columns to the right of row 0: rows that are longer by one, read in flat storage, do.
+    # Row r of a block begins r columns to the right of row 0. Reading rows that are longer by one in flat storage gives
+    # this shift.
     rows = jnp.pad(rows, [*none, (0, 0), (0, m)]).reshape(*batch, count, m * (3 * m + 1))
     panels = rows[..., : 3 * m * m].reshape(*batch, count, m, 3 * m)
     return panels[..., :m], panels[..., m : 2 * m], panels[..., 2 * m :]
 
 
 def rows_of_blocks(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> jax.Array:
-    """The reverse, with all entries of the blocks: (..., N m, 4 m - 1), of ``2 m - 1`` diagonals on either side."""
+    """Inverse of `blocks_of_rows`, with all entries of the blocks: (..., N m, 4 m - 1), for ``2 m - 1`` diagonals on
+    either side.
+    """
     *batch, count, m, _ = diagonal.shape
     none = [(0, 0)] * len(batch)
     panels = jnp.pad(jnp.concatenate([lower, diagonal, upper], -1), [*none, (0, 0), (0, 0), (0, m - 1)])
@@ -234,7 +240,7 @@ def rows_of_blocks(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> j
 def solve(
     lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """Solve ``A x = b`` for a block-tridiagonal matrix, refine the solution once, and look at what is left.
+    """Solve ``A x = b`` for a block-tridiagonal matrix, refine the solution once, and check the residual.
 
     Parameters
     ----------
@@ -248,8 +254,8 @@ def solve(
     -------
     x : jax.Array, (..., N, m, k)
     trusted : jax.Array, bool scalar
-        Whether for all matrices no pivot is near to zero (all are positive), and no entry of the residual larger than 16 times the unit of
-        rounding times ``|A| |x| + |b|``: this does not depend on how rows and columns are scaled. False for NaN.
+        Whether, for all matrices, no pivot is near zero (all are positive), and no entry of the residual exceeds 16 rounding errors of
+        ``|A| |x| + |b|``. This test does not depend on the scaling of rows and columns. False for NaN.
     """
     levels, regular = reduce(lower, diagonal, upper, positive_definite)
     matrix = jnp.concatenate([lower, diagonal, upper], -1)
@@ -264,14 +270,16 @@ def solve(
 
 
 def product(panels: jax.Array, x: jax.Array) -> jax.Array:
-    """The product of a block-tridiagonal matrix, its rows of blocks side by side (..., N, m, 3 m), with x (..., N, m, k)."""
+    """Product of a block-tridiagonal matrix, whose rows of blocks are concatenated (..., N, m, 3 m), and x
+    (..., N, m, k).
+    """
     return panels @ jnp.concatenate([shifted(x, 1), x, shifted(x, -1)], -2)
 
 
 def reduce(
     lower: jax.Array, diagonal: jax.Array, upper: jax.Array, positive_definite: bool = False
 ) -> tuple[list[Level], jax.Array]:
-    """Eliminate, level by level, until nothing is left.
+    """Eliminate all block rows, level by level.
 
     Parameters
     ----------
@@ -282,11 +290,11 @@ def reduce(
     -------
     levels : list of Level
     regular : jax.Array, bool scalar
-        Whether no pivot of any matrix is near to zero (all are positive). False for NaN.
+        Whether no pivot of any matrix is near zero (all are positive). False for NaN.
     """
     m = diagonal.shape[-1]
     tiny = _CANCELLATION * jnp.finfo(diagonal.dtype).eps
-    size = jnp.max(jnp.abs(diagonal), (-2, -1))  # the largest that the entries of a diagonal block have been
+    size = jnp.max(jnp.abs(diagonal), (-2, -1))  # the largest size of the entries of each diagonal block so far
     regular = jnp.array(True)
     levels = []
     while count := diagonal.shape[-3]:
@@ -297,7 +305,8 @@ def reduce(
         inverse, factors = _inverse(pivot, positive_definite)
         regular = regular & jnp.all(jnp.abs(factors) > tiny * size[..., ::2, None])
         ahead = inverse @ beside
-        # A product with an inverse is off by the condition of the block; the complements should not be.
+        # A product with an inverse has an error proportional to the condition number of the block. The complements
+        # should be more accurate.
         ahead = ahead + inverse @ (beside - pivot @ ahead)
         left, right = others[..., :m], others[..., m:]
         levels.append(Level(count, pivot, inverse, factors, beside, ahead, left, right))
@@ -309,14 +318,14 @@ def reduce(
 
 
 def substitute(levels: Sequence[Level], b: jax.Array) -> jax.Array:
-    """Solve ``A x = b``, (..., N, m, k), from the levels of `reduce`."""
+    """Solve ``A x = b``, (..., N, m, k), with the levels of `reduce`."""
     reduced = []
     for level in levels:
         even, b = _halves(_odd_length(b, -3, 0))
         own = level.inverse @ even
         reduced.append(own)
         b = b - level.left @ own[..., :-1, :, :] - level.right @ own[..., 1:, :, :]
-    x = b  # of no rows
+    x = b  # no rows
     for level, own in zip(levels[::-1], reduced[::-1], strict=True):
         even = own - level.ahead @ jnp.concatenate([_padded(x, 1, 0), _padded(x, 0, 1)], -2)
         x = _interleaved(even, x)[..., : level.count, :, :]
@@ -324,10 +333,12 @@ def substitute(levels: Sequence[Level], b: jax.Array) -> jax.Array:
 
 
 def selected_inverse(levels: Sequence[Level]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The blocks of the inverse of a block-tridiagonal matrix at the places of its own, from the levels of `reduce`.
+    """Return the blocks of the inverse at the positions of the blocks of a block-tridiagonal matrix, from the levels of
+    `reduce`.
 
-    That of the odd rows is a part of the inverse of the whole matrix, from which its even rows follow (block by block this is the recursion of
-    Takahashi, see `banded_lu.logdet_gradient`): with K the part at the two odd rows around an even one::
+    The inverse of the odd rows is a part of the inverse of the whole matrix. The even rows follow from it (block by
+    block this is the recursion of Takahashi, see `banded_lu.logdet_gradient`). With K the part at the two odd rows
+    around an even row::
 
         Z[even, odd] = -ahead K     Z[odd, even] = -K [right; left] inverse     Z[even, even] = inverse + ahead K [right; left] inverse
 
@@ -336,7 +347,7 @@ def selected_inverse(levels: Sequence[Level]) -> tuple[jax.Array, jax.Array, jax
     lower, diagonal, upper : jax.Array, (..., N, m, m)
     """
     m = levels[0].pivot.shape[-1]
-    lower = diagonal = upper = levels[-1].left  # of no rows
+    lower = diagonal = upper = levels[-1].left  # no rows
     for level in levels[::-1]:
         above = jnp.concatenate([_padded(diagonal, 1, 0), _padded(upper, 1, 0)], -1)
         below = jnp.concatenate([_padded(lower, 0, 1), _padded(diagonal, 0, 1)], -1)
@@ -351,10 +362,11 @@ def selected_inverse(levels: Sequence[Level]) -> tuple[jax.Array, jax.Array, jax
 
 
 def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array:
-    """Whether the factors are those of a matrix that differs from the given one by rounding, in the norm of the largest sum of a row.
+    """Return whether the factors belong to a matrix that differs from the given one by rounding errors, in the infinity
+    norm.
 
-    The factors of a level are ``[pivot, 0; others, rest]`` and ``[1, ahead; 0, 1]``. What is left of ``beside - pivot ahead`` is computed;
-    the error of ``rest`` is the unit of rounding times ``|others| |ahead|``.
+    The factors of a level are ``[pivot, 0; others, rest]`` and ``[1, ahead; 0, 1]``. The residual
+    ``beside - pivot ahead`` is computed; the error of ``rest`` is the unit of rounding times ``|others| |ahead|``.
     """
     norms = jnp.max(_row_sums(jnp.concatenate(matrix, -1)), (-3, -2, -1))
     allowed = _BACKWARD_ERROR * norms[..., None, None, None]
@@ -372,7 +384,7 @@ def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array
 
 
 def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
-    """Inverses of dense blocks, and numbers (..., m) whose product is the determinant: NaN if not positive definite."""
+    """Inverses of dense blocks, and values (..., m) whose product is the determinant; NaN if not positive definite."""
     if positive_definite:
         identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
         factor = lax.linalg.cholesky(blocks, symmetrize_input=False)
@@ -382,7 +394,7 @@ def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax
     places = jnp.arange(blocks.shape[-1])
     permuted = (permutation[..., None] == places).astype(lu.dtype)
     y = lax.linalg.triangular_solve(lu, permuted, left_side=True, lower=True, unit_diagonal=True)
-    # An odd number of exchanges changes the sign, here of the first factor.
+    # An odd number of exchanges changes the sign of the determinant: negate the first factor.
     odd = jnp.sum(exchanges != places, -1, keepdims=True) % 2 == 1
     factors = jnp.where((places == 0) & odd, -1, 1).astype(lu.dtype) * main_diagonals(lu)
     return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False), factors
@@ -399,18 +411,18 @@ def _row_sums(blocks: jax.Array) -> jax.Array:
 
 
 def _halves(blocks: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The blocks at even and at odd places."""
+    """Return the blocks at even and at odd positions."""
     return blocks[..., ::2, :, :], blocks[..., 1::2, :, :]
 
 
 def _interleaved(even: jax.Array, odd: jax.Array) -> jax.Array:
-    """The reverse, of one more even than odd ones; a block too many."""
+    """Interleave even and odd blocks, the inverse of `_halves`. The result has one block more than needed."""
     both = jnp.stack([even, _padded(odd, 0, 1)], -3)
     return both.reshape(*both.shape[:-4], -1, *both.shape[-2:])
 
 
 def _odd_length(a: jax.Array, axis: int, fill: jax.Array | float) -> jax.Array:
-    """With one more element behind, if they are an even number along the axis."""
+    """Append one element if the number of elements along the axis is even."""
     if a.shape[axis] % 2:
         return a
     shape = list(a.shape)
@@ -419,10 +431,10 @@ def _odd_length(a: jax.Array, axis: int, fill: jax.Array | float) -> jax.Array:
 
 
 def _padded(blocks: jax.Array, before: int, behind: int) -> jax.Array:
-    """With blocks of zeros before and behind."""
+    """Pad with blocks of zeros before and behind."""
     return jnp.pad(blocks, [(0, 0)] * (blocks.ndim - 3) + [(before, behind), (0, 0), (0, 0)])
 
 
 def shifted(blocks: jax.Array, by: int) -> jax.Array:
-    """Each block in the place of the next (``by=1``) or the previous (``by=-1``) one; zeros from outside."""
+    """Move each block to the next (``by=1``) or previous (``by=-1``) position; fill with zeros."""
     return _padded(blocks[..., :-1, :, :], 1, 0) if by == 1 else _padded(blocks[..., 1:, :, :], 0, 1)

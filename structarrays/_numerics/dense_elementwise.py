@@ -1,7 +1,7 @@
-"""Every elementwise function of the standard, on plain JAX arrays.
+"""All elementwise functions of the standard, on plain JAX arrays.
 
-Arguments are arrays of one dtype, already promoted; those of a function with two may broadcast. Names are the standard's,
-as are special cases: where ``jax.numpy`` departs from them, the function is defined here.
+Arguments are arrays of one dtype, already promoted; two arguments may broadcast. Names and special cases follow the
+standard. If ``jax.numpy`` deviates from a special case, the function is defined here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _real_log1p(x: Array) -> Array:
 
 @custom_jvp
 def _real_atanh(x: Array) -> Array:
-    # Not jnp.atanh, whose error is that of XLA's log1p.
+    # Not jnp.atanh, which has the error of XLA's log1p.
     magnitude = jnp.abs(x)
     return jnp.copysign(_real_log1p(2 * magnitude / (1 - magnitude)) / 2, x)
 
@@ -118,7 +118,7 @@ tanh = _by_dtype(complex_functions.tanh, jnp.tanh)
 
 
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
-    """Clamp to ``[min, max]``; NaN where any of the three is. ``max`` wins where the bounds cross, as in NumPy."""
+    """Clamp to ``[min, max]``; NaN if any argument is NaN. ``max`` takes precedence if the bounds cross, as in NumPy."""
     if min is not None:
         x = jnp.maximum(x, min)
     if max is not None:
@@ -139,12 +139,12 @@ def floor_divide(x1: Array, x2: Array, /) -> Array:
 
 
 def positive(x: Array, /) -> Array:
-    """``+x``: the array itself, which nobody can change."""
+    """``+x``: the array itself, since arrays are immutable."""
     return x
 
 
 def pow(x1: Array, x2: Array, /) -> Array:
-    """``x1 ** x2``; of complex numbers, zero to a power with a positive real part is zero."""
+    """``x1 ** x2``; a complex zero to a power with a positive real part is zero."""
     if not _is_complex(x1):
         return jnp.power(x1, x2)
     zero = x1 == 0
@@ -162,7 +162,7 @@ def remainder(x1: Array, x2: Array, /) -> Array:
 
 @custom_jvp
 def _float_remainder(x1: Array, x2: Array) -> Array:
-    # A zero must have the sign of x2, jnp gives it that of x1 (jax-ml/jax#40028).
+    # A zero must have the sign of x2; jnp gives it the sign of x1 (jax-ml/jax#40028).
     result = jnp.remainder(x1, x2)
     return jnp.where(result == 0, jnp.copysign(0, x2), result)
 
@@ -175,7 +175,7 @@ def _float_remainder_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Ar
 
 
 def sign(x: Array, /) -> Array:
-    """-1, 0 or +1; of a complex number ``x / abs(x)``, and 0 at 0."""
+    """-1, 0 or +1; ``x / abs(x)`` for a complex number, and 0 at 0."""
     if _is_complex(x):
         return complex_functions.sign(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):

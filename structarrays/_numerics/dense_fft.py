@@ -1,10 +1,11 @@
 """The standard's Fourier transforms, on plain JAX arrays. All keyword arguments are static.
 
-``norm`` is ``"backward"``, ``"ortho"`` or ``"forward"``; the precision of the result is that of the argument.
+``norm`` is ``"backward"``, ``"ortho"`` or ``"forward"``. The result has the precision of the argument.
 
-On a CPU XLA (of jaxlib 0.10) compiles no transform whose result it lays out by columns, as LAPACK's routines want their matrices: both
-``jit(lambda x: cholesky(fft(x)))`` and ``jit(grad(lambda x: f(fft(inv(x)))))`` are internal errors. A vector has one layout, behind which
-they may have theirs; but to write one out is a copy, so all transforms here do it where derivatives are taken, and only there.
+On a CPU, XLA (of jaxlib 0.10) cannot compile a transform whose result has a column-major layout, which LAPACK's
+routines require: both ``jit(lambda x: cholesky(fft(x)))`` and ``jit(grad(lambda x: f(fft(inv(x)))))`` are internal
+errors. A vector has only one layout, so that a flattened array fixes the layout. Since this is a copy, it is done only
+if derivatives are taken.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ifftshift = jnp.fft.ifftshift
 
 
 def by_rows(x: Array) -> Array:
-    """The same array, laid out row by row."""
+    """The same array in row-major layout."""
     result: Array = lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
     return result
 
@@ -46,12 +47,12 @@ def _guarded_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 
 def between(transform: Callable[..., Array], x: Array, **how: Any) -> Array:
-    """A transform whose argument and result have derivatives `by_rows`."""
+    """Apply `by_rows` to the derivatives of the argument and the result of a transform."""
     return _guarded(transform(_guarded(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, **how))
 
 
 def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:
-    """``s`` with -1, "the whole axis", replaced by the axis' length, which ``jnp`` does not understand."""
+    """Replace -1 ("the whole axis") in ``s`` by the length of the axis, since ``jnp`` does not support it."""
     if s is None or axes is None:
         return s
     return [x.shape[axis] if size == -1 else size for size, axis in zip(s, axes, strict=True)]
@@ -118,12 +119,12 @@ def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 def fftfreq(
     n: int, /, *, d: float = 1.0, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None
 ) -> Array:
-    """Frequencies of `fft` for samples ``d`` apart."""
+    """Frequencies of `fft` for sample spacing ``d``."""
     return put(jnp.fft.fftfreq(n, d=d, dtype=dtype), device)
 
 
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None
 ) -> Array:
-    """Frequencies of `rfft` for samples ``d`` apart."""
+    """Frequencies of `rfft` for sample spacing ``d``."""
     return put(jnp.fft.rfftfreq(n, d=d, dtype=dtype), device)

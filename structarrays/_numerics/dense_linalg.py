@@ -1,9 +1,9 @@
 """Dense linear algebra on plain JAX arrays of shape ``(..., m, n)``, for the standard's ``linalg`` extension.
 
-`solve`, `inv` and `cholesky` return ``(result, ok)``: ``ok`` is one boolean for the whole call, and says that no pivot
-of the factorisation was zero (or, in Cholesky's, negative). It comes out of the same compiled call, so an eager caller
-raises at the price of reading it. A matrix with a bad pivot has NaN for its result. NaN in the argument is no bad
-pivot: it gives NaN in the result and leaves ``ok`` true.
+`solve`, `inv` and `cholesky` return ``(result, ok)``. ``ok`` is one boolean for the whole call: no pivot of the
+factorization is zero (or negative, for Cholesky). It is computed in the same compiled call, so that an eager caller
+only has to read it. The result is NaN for a matrix with such a pivot. NaN in the argument does not count: it gives NaN
+in the result and leaves ``ok`` true.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _real_dtype(x: Array) -> numpy.dtype:
     return jnp.finfo(x.dtype).dtype
 
 
-# Systems of equations and factorisations
+# Linear systems and factorizations
 
 
 def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
@@ -39,7 +39,7 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
         solution, ok = solve(x1, x2[:, None])
         return solution[..., 0], ok
     n, k = x2.shape[-2:]
-    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorisations
+    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorizations
         rows_first = jnp.moveaxis(x2, -2, 0)
         solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
         return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
@@ -49,7 +49,7 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     state = _pivot_state(factor, n)
     regular = state == 0
 
-    # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
+    # Differentiate the equation, A dx = db - dA x, not the factorization.
     def matvec(x: Array) -> Array:
         return x1 @ x
 
@@ -79,12 +79,13 @@ _ZERO_PIVOT, _NAN_PIVOT = 1, 2
 
 
 def _pivot_state(factor: Array, n: int) -> Array:
-    """What the worst pivot of an LU factor is: 0 if all are regular. One reduction, since each costs an eager call.
+    """Summarize the worst pivot of an LU factor: 0 if all pivots are regular. It is one reduction, since each costs an
+    eager call.
 
-    A zero beside a NaN pivot means nothing: LAPACK leaves some there.
+    A zero pivot next to a NaN pivot has no meaning: LAPACK leaves zeros there.
     """
     flat = factor.reshape(*factor.shape[:-2], n * n)
-    pivots = flat[..., :: n + 1]  # one strided slice, which fuses where a gather does not
+    pivots = flat[..., :: n + 1]  # one strided slice, which fuses, unlike a gather
     states = jnp.where(pivots == 0, numpy.int8(_ZERO_PIVOT), jnp.where(jnp.isnan(pivots), numpy.int8(_NAN_PIVOT), 0))
     return jnp.max(states.astype(jnp.int8), axis=-1, initial=0)
 
@@ -104,8 +105,7 @@ def inv(x: Array, /) -> tuple[Array, Array]:
 def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
     """Cholesky factor of the Hermitian part of ``x``, and ``ok``."""
     factor = jnp.linalg.cholesky(x, upper=upper)
-    # LAPACK's flag for a pivot that is not positive reaches us as a factor full of NaN, so NaN that was in x must be
-    # told apart.
+    # LAPACK's flag for a nonpositive pivot appears as a factor full of NaN. So NaN in x must be distinguished.
     failed = jnp.any(jnp.isnan(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     failed = failed & ~jnp.any(jnp.isnan(x), axis=(-2, -1))
     return factor, ~jnp.any(failed)
@@ -125,12 +125,12 @@ def det(x: Array, /) -> Array:
 
 
 def _det_of_few_rows(x: Array) -> Array:
-    """A sum of products, which could leave the range of numbers where the determinant does not: rows and columns are scaled by powers of
-    two, which changes no digit.
+    """Determinant by a sum of products. Rows and columns are scaled by powers of two, which is exact, so that no
+    product overflows or underflows.
     """
     total: int | Array
     fixed, total = lax.stop_gradient(x), 0
-    # A power that has an inverse, also times a few numbers below one.
+    # A power whose reciprocal is finite, also after a multiplication by a few values below one.
     largest = jnp.finfo(x.dtype).maxexp - 24
     for axis in (-1, -2):
         size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
@@ -153,13 +153,13 @@ def _det(x: Array) -> Array:
 
 @_det.defjvp
 def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """JAX (0.10) multiplies pivots up to each row, which may leave the range of numbers where the determinant does not; so its
-    derivative serves for singular matrices alone.
+    """Use JAX's derivative only for singular matrices: JAX (0.10) multiplies pivots up to each row, which may overflow
+    or underflow although the determinant does not.
     """
     singular = slogdet(lax.stop_gradient(primals[0]))[0] == 0
 
     def chosen(x: Array, where: Array) -> Array:
-        """These matrices, and the identity in place of the others, which has a derivative by either way."""
+        """Keep these matrices, and replace the others by the identity, whose derivative is defined in both branches."""
         return jnp.where(where[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
     def regular(x: Array) -> Array:
@@ -187,7 +187,9 @@ def slogdet(x: Array, /) -> tuple[Array, Array]:
 
 @custom_jvp
 def _slogdet_of_two_rows(x: Array) -> tuple[Array, Array]:
-    """By elimination: JAX takes the logarithm of ``a d - b c`` (0.10), which overflows where the logarithm does not."""
+    """Determinant by elimination: JAX (0.10) takes the logarithm of ``a d - b c``, which overflows although the
+    logarithm does not.
+    """
     exchanged, ((pivot, _), _), _, rest = _eliminated(x)
     sign, logabsdet = determinants.sign_and_logarithm(jnp.stack([pivot, rest], axis=-1), -1)
     return jnp.where(exchanged, -sign, sign), logabsdet
@@ -197,7 +199,7 @@ def _slogdet_of_two_rows(x: Array) -> tuple[Array, Array]:
 def _slogdet_of_two_rows_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """``tr(A^-1 dA)``, written so that no number is squared, as in JAX's derivative of a quotient."""
+    """``tr(A^-1 dA)``, written without squares, which JAX's derivative of a quotient contains."""
     (x,), (dx,) = primals, tangents
     sign, logabsdet = _slogdet_of_two_rows(x)
     exchanged, ((pivot, beside), _), factor, rest = _eliminated(x)
@@ -210,8 +212,8 @@ def _slogdet_of_two_rows_jvp(
 
 
 def _eliminated(x: Array) -> tuple[Array, tuple[tuple[Array, ...], ...], Array, Array]:
-    """Whether the rows are exchanged, their elements in that order, the multiple of the first row that is taken off the second, and what
-    is left there.
+    """Return whether the rows are exchanged, their elements in that order, the multiplier of the first row, and the
+    remaining pivot.
     """
     exchanged = jnp.abs(x[..., 1, 0]) > jnp.abs(x[..., 0, 0])
     (pivot, beside), (below, last) = rows = _rows_in_order(x, exchanged)
@@ -224,7 +226,7 @@ def _rows_in_order(x: Array, exchanged: Array) -> tuple[tuple[Array, ...], ...]:
     return tuple(tuple(rows[..., i, j] for j in range(2)) for i in range(2))
 
 
-# What follows from singular values
+# Functions of singular values
 
 
 def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
@@ -251,7 +253,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 
 def vector_norm(x: Array, /, *, axis: statistical.Axis = None, keepdims: bool = False, ord: int | float = 2) -> Array:
-    """Norm of order ``ord`` over one or several axes, of all elements by default."""
+    """Norm of order ``ord`` over one or several axes; of all elements by default."""
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == 2:
         squares = jnp.real(x) ** 2 + jnp.imag(x) ** 2 if jnp.iscomplexobj(x) else x * x
@@ -283,7 +285,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
     elif ord == -2:
         result = spectra.singular_value(x, -1)
     else:
-        raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
+        raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', ±1, ±2 or ±inf, got {ord!r}")
     return result[..., None, None] if keepdims else result
 
 

@@ -40,7 +40,7 @@ _PADE = (
 )
 _THETA = 5.371920351148152
 
-# Squarings that are made at most: for norms up to 5e11. Others give NaN.
+# The maximum number of squarings, for norms up to 5e11. Larger norms give NaN.
 _WIDTH, _DEPTH = 6, 2
 
 
@@ -81,7 +81,7 @@ def _pade(a: Array) -> Array:
 # table 3.1.
 _TAYLOR = {5: 2.4e-3, 10: 1.4e-1, 15: 6.4e-1, 20: 1.4, 25: 2.4, 30: 3.5, 35: 4.7, 40: 6.0, 45: 7.2, 50: 8.5, 55: 9.9}
 
-# Products through which there is a derivative: up to norms of about 47000.
+# The maximum number of products with derivatives, for norms up to about 47000.
 _PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
 
 
@@ -92,7 +92,7 @@ def expm_action(product: Callable[..., Array], a: Any, b: Array, norm: Array, sh
     Parameters
     ----------
     product : callable
-        Of `a` and an array like `b`, to ``A @ x``.
+        Maps `a` and an array like `b` to ``A @ x``.
     a : pytree of jax.Array
         The parameters of A.
     b : jax.Array, (..., n, k)
@@ -124,9 +124,9 @@ def _expm_action_jvp(
 def _taylor(
     product: Callable[..., Array], a: Any, b: Array, norm: Array, shift: Array
 ) -> tuple[Callable[[tuple[Array, Array, Array]], tuple[Array, Array, Array]], Array]:
-    """The step from one term of the series to the next, and how many there are.
+    """Return the step from one term of the series to the next, and the number of steps.
 
-    Its state are the sum, the last term, and the number of terms made.
+    The state contains the sum, the last term, and the number of terms.
     """
     norm, shift = loops.largest(jnp.where(jnp.isfinite(norm), norm, 0)), lax.stop_gradient(shift)
     degrees, bounds = (jnp.asarray(list(v)) for v in (_TAYLOR, _TAYLOR.values()))
@@ -153,7 +153,7 @@ def _taylor(
 
 @custom_jvp
 def sqrtm(a: Array) -> tuple[Array, Array]:
-    """Principal square root of complex matrices, and whether each has one, by the Schur form.
+    """Principal square root of complex matrices, and whether it exists for each, by the Schur form.
 
     Björck and Hammarling (1983), "A Schur method for the square root of a matrix", Linear Algebra Appl. 52/53.
     """
@@ -164,7 +164,9 @@ def sqrtm(a: Array) -> tuple[Array, Array]:
 
 @custom_jvp
 def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
-    """Square root of Hermitian positive semidefinite matrices, and whether each is; eigenvalues of rounding size count as zero."""
+    """Square root of Hermitian positive semidefinite matrices, and whether each is semidefinite; eigenvalues of
+    rounding size count as zero.
+    """
     values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)
     bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)
     ok = ~jnp.any(values < -bound[..., None], axis=-1)
@@ -189,7 +191,9 @@ def _rule(function: custom_jvp[tuple[Array, Array]], solve: Callable[..., Array]
 
 
 def _sylvester(x: Array, c: Array) -> Array:
-    """Solution of ``x @ y + y @ x = c``, of complex matrices: a system with the Kronecker sum of x and its transpose, by Schur forms."""
+    """Solution of ``x @ y + y @ x = c``, for complex matrices: a linear system with the Kronecker sum of x and its
+    transpose, by Schur forms.
+    """
     form = kronecker_schur.form(x)
     forms, shift = [form, kronecker_schur.transposed(*form)], jnp.zeros(x.shape[:-2], x.dtype)
     column = c.reshape(*c.shape[:-2], c.shape[-2] * c.shape[-1], 1)
@@ -197,7 +201,7 @@ def _sylvester(x: Array, c: Array) -> Array:
 
 
 def _sylvester_hermitian(x: Array, c: Array) -> Array:
-    """The same for a Hermitian x, by its eigenvectors."""
+    """`_sylvester` for a Hermitian x, by its eigenvectors."""
     values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
     c = _adjoint(vectors) @ c @ vectors
     result: Array = vectors @ (c / (values[..., :, None] + values[..., None, :]).astype(c.dtype)) @ _adjoint(vectors)
@@ -209,7 +213,7 @@ _rule(sqrtm_semidefinite, _sylvester_hermitian)
 
 
 def _sqrt_triangular(t: Array) -> tuple[Array, Array]:
-    """Principal square root of upper triangular complex matrices, column by column, and whether each has one."""
+    """Principal square root of upper triangular complex matrices, column by column, and whether it exists for each."""
     n, roots = t.shape[-1], jnp.sqrt(triangles.diagonal(t))
     places = jnp.arange(n)
 
@@ -221,7 +225,7 @@ def _sqrt_triangular(t: Array) -> tuple[Array, Array]:
         known = jnp.where(above[:, None] & above, u, 0)
         right = jnp.where(above, lax.dynamic_index_in_dim(t, k, -1, keepdims=False), 0)
         column = _upper_solve(triangles.with_diagonal(known, jnp.where(sums == 0, 1, sums)), right[..., None])
-        # What is divided by zero must be zero.
+        # A numerator over zero must be zero.
         ok = ok & ~jnp.any((sums == 0) & (column[..., 0] != 0), axis=-1)
         diagonal = jnp.where(places == k, roots, 0)[..., None]
         return lax.dynamic_update_slice_in_dim(u, column + diagonal, k, -1), ok

@@ -1,8 +1,8 @@
 """The standard's set functions, on plain JAX arrays.
 
-The ``unique`` functions are eager, since the shapes of their results depend on the data. They work on the host:
-compiled, every new number of unique values would compile anew. Values are sorted, every NaN is a value of its own, and
-the two zeros are one.
+The ``unique`` functions are eager, since the shapes of their results depend on the data. They run on the host: a
+compiled function would compile again for every new number of unique values. Values are sorted, every NaN is a separate
+value, and the two zeros are equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _unique(x: Array, **wanted: bool) -> tuple[Array, ...]:
 
 
 def unique_all(x: Array, /) -> tuple[Array, Array, Array, Array]:
-    """Values, indices of their first occurrences, indices that rebuild ``x``, and counts."""
+    """Values, indices of their first occurrences, indices that reconstruct ``x``, and counts."""
     values, indices, inverse_indices, counts = _unique(x, return_inverse=True, return_counts=True)
     return values, indices, inverse_indices.reshape(x.shape), counts
 
@@ -37,7 +37,7 @@ def unique_counts(x: Array, /) -> tuple[Array, Array]:
 
 
 def unique_inverse(x: Array, /) -> tuple[Array, Array]:
-    """Values and the indices of them that rebuild ``x``."""
+    """Values and indices that reconstruct ``x`` from them."""
     values, _, inverse_indices = _unique(x, return_inverse=True)
     return values, inverse_indices.reshape(x.shape)
 

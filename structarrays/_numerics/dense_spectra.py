@@ -1,16 +1,16 @@
-r"""Eigenvalues and singular values, with second derivatives that are right, or not to be mistaken for right ones.
+r"""Eigenvalues and singular values, with second derivatives that are either correct or recognizably undefined.
 
 The first derivative of a value :math:`\lambda_i` is :math:`v_i^* \dot A v_i`. The second one differentiates the vectors, which divides by
 the gaps :math:`\lambda_i - \lambda_j`. A gap of repeated values is zero or a rounding error, and its reciprocal is arbitrary. The second
 derivative of a function f of the values needs :math:`(f_i - f_j) / (\lambda_i - \lambda_j)` with the first derivatives :math:`f_i` of f. No
 rule for the values can compute that for repeated ones, since its limit needs the second derivatives of f.
 
-So second derivatives that depend on repeated values are NaN, infinite or huge. They depend on them in two ways:
+So second derivatives that depend on repeated values are NaN, infinite or huge. There are two kinds of dependence:
 
-- by the vectors. A huge number replaces the reciprocals of such gaps: about 1e231 (in 32 bits 1e29) over the largest value. A derivative
-  that does not depend on them is right, since a finite number times zero is zero. An example is the second derivative of the largest value
+- through the vectors. A huge number replaces the reciprocals of such gaps: about 1e231 (in 32 bits 1e29) over the largest value. A derivative
+  that does not depend on them is correct, since a finite number times zero is zero. An example is the second derivative of the largest value
   if smaller values are repeated. No two of the huge numbers are equal, so they do not cancel in the difference of two repeated values.
-- by the values, if f is not linear. The first derivatives :math:`f_i` may be zero, as for :math:`\sum (\lambda_i - 1)^2` of the identity.
+- through the values, if f is not linear. The first derivatives :math:`f_i` may be zero, as for :math:`\sum (\lambda_i - 1)^2` of the identity.
   So repeated values have the derivative NaN within the rules, where second derivatives read them. Reverse over forward and reverse over
   reverse mode multiply it by zeros. So functions of a simple value that are not linear have NaN in these two orders, too.
 
@@ -62,9 +62,10 @@ def _rounding(values: Array, n: int) -> Array:
 
 
 def _are_equal(values: Array, rounding: Array) -> Array:
-    """Which pairs of values, (..., n, n), differ by a rounding error, or agree in three quarters of their digits.
+    """Return which pairs of values, (..., n, n), differ by a rounding error, or agree in three quarters of their
+    digits.
 
-    Second derivatives have relative errors of ``eps / gap``: those of all other pairs are below ``eps**0.25``.
+    Second derivatives have relative errors of ``eps / gap``. For all other pairs these errors are below ``eps**0.25``.
     """
     sizes = jnp.abs(values)
     nearly = jnp.finfo(values.dtype).eps ** 0.75 * jnp.maximum(sizes[..., None, :], sizes[..., :, None])
@@ -81,9 +82,9 @@ def _off_diagonal(x: Array) -> Array:
 
 
 def simple(values: Array, n: int, i: int | slice = slice(None)) -> Array:
-    """The values of a matrix of `n` rows or columns, or some of them, with the derivative NaN of those that are equal to others.
+    """The values of a matrix of `n` rows or columns, or some of them. The derivative is NaN for repeated values.
 
-    Rules return these in the place of the values, which is where second derivatives take the derivatives of the values from.
+    Derivative rules return these instead of the values, since second derivatives differentiate them.
     """
     return _simple(values, _are_equal(values, _rounding(values, n)), i)
 
@@ -93,7 +94,8 @@ def _simple(values: Array, equal: Array, i: int | slice = slice(None)) -> Array:
 
 
 def _quotient(x: Array, divisors: Array, vanish: Array, largest: Array) -> Array:
-    """``x / divisors``; where these vanish, zero for zero and huge for others. So are the derivatives by `x`.
+    """``x / divisors``. Where `vanish` is true, zero for zero and a huge value otherwise. The derivatives by `x` are
+    likewise.
 
     The array `largest` has the largest value of each matrix.
     """
@@ -102,7 +104,9 @@ def _quotient(x: Array, divisors: Array, vanish: Array, largest: Array) -> Array
 
 
 def _huge(m: int, n: int, largest: Array) -> Array:
-    """Numbers that no reciprocal of a gap has. Their products with numbers of the size of the values are finite and do not cancel."""
+    """Distinct huge values, which are not reciprocals of gaps. Products with values of the matrix are finite and do not
+    cancel.
+    """
     numbers = jnp.finfo(largest.dtype)
     digits = (2**0.5 * numpy.arange(m)[:, None] + 3**0.5 * numpy.arange(n)) % 1
     huge = jnp.exp2(jnp.array(0.75 * numbers.maxexp, largest.dtype)) / jnp.where(largest == 0, 1, largest)
@@ -158,7 +162,7 @@ def _eigvalsh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 def eig(x: Array) -> tuple[Array, Array]:
-    """Eigenvalues and right eigenvectors, both complex. On CPU (and, in newer JAX, NVIDIA GPU) only."""
+    """Eigenvalues and right eigenvectors, both complex. Only on CPU (and, in newer JAX, NVIDIA GPU)."""
     x, scale = _of_moderate_size(x)
     values, vectors = jnp.linalg.eig(x)
     return values * scale, vectors
@@ -166,7 +170,7 @@ def eig(x: Array) -> tuple[Array, Array]:
 
 @custom_jvp
 def eigvals(x: Array) -> Array:
-    """Eigenvalues, complex. Those of a defective matrix have no derivatives, so that the tangents are NaN."""
+    """Complex eigenvalues. The eigenvalues of a defective matrix have no derivatives, so that the tangents are NaN."""
     x, scale = _of_moderate_size(x)
     result: Array = jnp.linalg.eigvals(x) * scale
     return result
@@ -177,14 +181,14 @@ def _eigvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
     values, vectors, inverse = _eigenbasis(*primals)
     moved = jnp.sum((inverse @ tangents[0]) * vectors.mT, axis=-1)
     equal = _are_equal(values, _rounding_of_eigenvalues(values, vectors, inverse))
-    # A factor, and no selection: the reverse of a selection gives zeros.
+    # A factor instead of a selection, since the reverse of a selection gives zeros.
     exists = jnp.where(are_dependent(vectors, inverse, -0.75), jnp.nan, 1)[..., None]
     return _simple(values, equal), moved * exists
 
 
 @custom_jvp
 def _eigenbasis(x: Array) -> tuple[Array, Array, Array]:
-    """Eigenvalues, eigenvectors, and the inverse of these."""
+    """Eigenvalues, eigenvectors, and the inverse of the eigenvector matrix."""
     values, vectors = eig(x)
     return values, vectors, jnp.linalg.inv(vectors)
 
@@ -193,7 +197,9 @@ def _eigenbasis(x: Array) -> tuple[Array, Array, Array]:
 def _eigenbasis_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
-    """Of eigenvectors of any length: their derivatives have no part along themselves. Only products with the inverse do not depend on that."""
+    """Derivatives of eigenvectors of arbitrary length: they have no component along the eigenvectors. Only products
+    with the inverse are independent of this choice.
+    """
     values, vectors, inverse = _eigenbasis(*primals)
     change = inverse @ tangents[0] @ vectors
     equal = _are_equal(values, _rounding_of_eigenvalues(values, vectors, inverse))
@@ -205,15 +211,16 @@ def _eigenbasis_jvp(
 
 
 def _rounding_of_eigenvalues(values: Array, vectors: Array, inverse: Array) -> Array:
-    """As `_rounding`, of a matrix that is not normal: the theorem of Bauer and Fike."""
+    """`_rounding` for matrices that are not normal, by the Bauer–Fike theorem."""
     n = max(values.shape[-1], 1)
     return _rounding(values, n) * (_size(vectors) * _size(inverse) / n)[..., None, None]
 
 
 def are_dependent(vectors: Array, inverse: Array, power: float) -> Array:
-    """Whether the condition number of eigenvectors exceeds a power of the rounding error, for each matrix.
+    """Return whether the condition number of eigenvectors exceeds a power of the rounding error, for each matrix.
 
-    Products with the eigenvectors and their inverse have errors of this number times the rounding error, or more.
+    Products with the eigenvectors and their inverse have errors of at least this condition number times the rounding
+    error.
     """
     n = max(vectors.shape[-1], 1)
     return ~(_size(vectors) * _size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)
@@ -225,9 +232,10 @@ def _size(x: Array) -> Array:
 
 
 def _of_moderate_size(x: Array) -> tuple[Array, Array]:
-    """Matrices divided by powers of two, and these powers, (..., 1).
+    """Divide matrices by powers of two; return also these powers, (..., 1).
 
-    LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
+    LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale
+    the eigenvalues back.
     """
     exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
     divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))
@@ -238,7 +246,9 @@ def _of_moderate_size(x: Array) -> tuple[Array, Array]:
 
 
 def svd(x: Array, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """``U``, the singular values, descending, and ``Vh``; all of ``U`` and ``Vh`` of a matrix that is not square has no derivative."""
+    """``U``, the singular values, descending, and ``Vh``. Full ``U`` and ``Vh`` of a rectangular matrix have no
+    derivative.
+    """
     if full_matrices and x.shape[-2] != x.shape[-1]:
         u, s, vh = jnp.linalg.svd(x)
         return u, s, vh
@@ -263,7 +273,7 @@ def _thin_svd_jvp(
     equal, across = _are_equal(s, rounding), s[..., None, :]
     together = _off_diagonal(_quotient(inner + _adjoint(inner), _gaps(s), equal, _largest(s)))
     apart = _off_diagonal(_over_sums(inner, s, rounding))
-    # A common phase of a pair of complex vectors changes nothing: all of it goes into `u`.
+    # A common phase of a pair of complex vectors is arbitrary: assign all of it to `u`.
     phase = jnp.where(jnp.eye(s.shape[-1], dtype=bool), _over_sums(inner, s, 0), 0)
     du = u @ ((together + apart) / 2 + phase)
     dv = v @ ((together - apart) / 2)
@@ -297,7 +307,7 @@ def _svdvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def singular_value(x: Array, i: int) -> Array:
-    """One of the singular values, descending: 0 is the largest, -1 the smallest."""
+    """One of the singular values in descending order: 0 is the largest, -1 the smallest."""
     return svdvals(x)[..., i]
 
 
@@ -322,7 +332,9 @@ def _nuclear_norm_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Ar
 
 @custom_jvp
 def unitary_factor(x: Array) -> Array:
-    """``U @ Vh``, the factor of the polar decomposition. Without full rank it is one of many, and has no derivative."""
+    """``U @ Vh``, the unitary factor of the polar decomposition. Without full rank it is not unique, and has no
+    derivative.
+    """
     u, _, vh = _thin_svd(x)
     return u @ vh
 

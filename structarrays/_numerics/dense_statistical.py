@@ -29,7 +29,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def accumulation_dtype(dtype: DTypeLike) -> numpy.dtype:
-    """The dtype in which the standard sums and multiplies ``dtype``: no integer narrower than the default one."""
+    """Dtype in which the standard sums and multiplies ``dtype``: no integer narrower than the default one."""
     dtype = numpy.dtype(dtype)
     default = jnp.result_type(int)  # int64, or int32 without x64
     if dtype.kind in "iu" and dtype.itemsize < default.itemsize:
@@ -46,12 +46,12 @@ def _axes(x: Array, axis: Axis) -> tuple[int, ...]:
 
 
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Largest value; NaN if there is one, in arrays of any size."""
+    """Largest value; NaN if there is any NaN, in arrays of any size."""
     return _extremum(jnp.max, x, axis, keepdims)
 
 
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Smallest value; NaN if there is one, in arrays of any size."""
+    """Smallest value; NaN if there is any NaN, in arrays of any size."""
     return _extremum(jnp.min, x, axis, keepdims)
 
 
@@ -62,7 +62,7 @@ def _extremum(reduce: Callable[..., Array], x: Array, axis: Axis, keepdims: bool
     if x.ndim - 1 in axes:
         result = _extremum_and_nan(reduce is jnp.max, axes, x)
         return jnp.expand_dims(result, axes) if keepdims else result
-    # Across rows XLA vectorises two simple reductions better than one of pairs.
+    # Across rows, XLA vectorizes two simple reductions better than one reduction of pairs.
     result = reduce(x, axis=axes, keepdims=keepdims)
     return jnp.where(jnp.any(jnp.isnan(x), axis=axes, keepdims=keepdims), jnp.nan, result)
 
@@ -103,10 +103,10 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keep
 
 
 def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
-    """Variance with divisor ``count - correction``; NaN where that is not positive. Real, of complex arrays too."""
+    """Variance with divisor ``count - correction``; NaN if the divisor is not positive. Real for complex arrays, too."""
     result = jnp.var(x, axis=axis, correction=correction, keepdims=keepdims)
     count = math.prod(x.shape[a] for a in _axes(x, axis))
-    # jnp divides by the negative number.
+    # jnp divides by the negative value.
     return result if count - correction > 0 else jnp.full_like(result, jnp.nan)
 
 
@@ -116,7 +116,7 @@ def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdi
 
 
 def root(total: Array, degree: float = 2.0) -> Array:
-    """The root of sums of magnitudes; where a sum is zero its derivative is zero, as it is for a sum of structural zeros."""
+    """Root of sums of magnitudes. If a sum is zero, the derivative is zero, as for a sum of structural zeros."""
     zero = total == 0
     total = jnp.where(zero, 1, total)
     return jnp.where(zero, 0, jnp.sqrt(total) if degree == 2 else total ** (1.0 / degree))

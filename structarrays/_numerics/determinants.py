@@ -1,4 +1,4 @@
-"""Determinants that are products of numbers, on plain JAX arrays."""
+"""Determinants that are products of values, on plain JAX arrays."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def of_parts(multiplied: Callable[..., Array], logarithms: Callable[..., tuple[Array, Array]], parts: Any) -> Array:
-    """The product of the determinants of parts, by their logarithms where it, or one of them, leaves the range of floating-point numbers.
+    """Product of the determinants of parts, by their logarithms if a determinant or the product overflows or underflows.
 
-    The determinants of ``1e5 * A`` and ``1e-5 * B`` may be too large and too small for any number although that of their Kronecker product
-    is of moderate size.
+    The determinants of ``1e5 * A`` and ``1e-5 * B`` may overflow and underflow although the determinant of their Kronecker product is
+    of moderate size.
 
     Parameters
     ----------
     multiplied : callable
-        Of `parts`, to the product of their determinants, ``(...)``. Its derivative is right for singular matrices, too.
+        Maps `parts` to the product of their determinants, ``(...)``. Its derivative is correct for singular matrices, too.
     logarithms : callable
-        Of `parts`, to the sign ``(...)`` and the logarithm of the magnitude of the result, ``(...)``; computed only if need be.
+        Maps `parts` to the sign ``(...)`` and the logarithm of the magnitude of the result, ``(...)``; called only if needed.
     parts : pytree of jax.Array
         The parameters of the parts.
 
@@ -57,12 +57,13 @@ def _of_parts_jvp(
     def derivative(function: Callable[..., Array]) -> Callable[[], tuple[Array, Array]]:
         return lambda: jax.jvp(function, primals, tangents)
 
-    # The determinants once more, within the branch: where one is out of range its derivative is no number, and zero times that is none.
+    # Compute the determinants again within the branch: if one is out of range, its derivative is not finite, and zero
+    # times it would be NaN.
     by_product = derivative(multiplied)
     by_logarithms = derivative(lambda parts: exponential(*logarithms(parts), value.dtype))
 
     def carefully() -> tuple[Array, Array]:
-        singular = logarithms(fixed)[0] == 0  # of such a matrix the logarithm has no derivative
+        singular = logarithms(fixed)[0] == 0  # the logarithm has no derivative for a singular matrix
         results: tuple[Array, Array] = lax.cond(any_of_all(singular & (value == 0)), by_product, by_logarithms)
         return results
 
@@ -71,15 +72,17 @@ def _of_parts_jvp(
 
 
 def _is_lost(value: Array) -> Array:
-    """Whether a product may have left the range."""
+    """Return whether a product may have overflowed or underflowed."""
     return ~jnp.isfinite(value) | (value == 0)
 
 
 def any_of_all(flags: Array) -> Array:
-    """Whether any flag of a stack is true, and of all stacks under ``vmap``: the condition of a `lax.cond` that stays one.
+    """Return whether any flag of a stack is true, over all stacks under ``vmap``. A `lax.cond` with this condition
+    stays a branch.
 
-    With a condition for each of a batch, ``vmap`` makes a selection of it, in which JAX (0.10) stops derivatives with a primitive
-    that it cannot transpose: the rules of derivatives, in which these conditions stand, are linear in tangents.
+    With a condition per batch element, ``vmap`` turns the branch into a selection. There JAX (0.10) stops derivatives
+    with a primitive that it cannot transpose, although the derivative rules that contain these conditions are linear in
+    the tangents.
     """
     result: Array = _together(jnp.any(flags))
     return result
@@ -96,17 +99,17 @@ def _together_vmap(axis_size: int, in_batched: Sequence[bool], flags: Array) -> 
 
 
 def exponential(sign: Array, logabsdet: Array, dtype: DTypeLike) -> Array:
-    """A determinant by its sign and the logarithm of its magnitude."""
+    """Determinant from its sign and the logarithm of its magnitude."""
     return sign * jnp.exp(logabsdet).astype(dtype)
 
 
 def sign_and_logarithm(numbers: Array, axes: Axes) -> tuple[Array, Array]:
-    """Sign (or phase) and logarithm of the magnitude of a product of numbers along axes; of zeros 0 and minus infinity."""
+    """Sign (or phase) and logarithm of the magnitude of a product along axes; 0 and minus infinity for a zero product."""
     return jnp.prod(phase(numbers), axis=axes), jnp.sum(jnp.log(jnp.abs(numbers)), axis=axes)
 
 
 def phase(z: Array) -> Array:
-    """The sign, of a complex number ``z / abs(z)``; written out, since JAX takes the derivative of its sign for zero."""
+    """The sign; ``z / abs(z)`` for a complex number, written out, since JAX's sign has the derivative zero."""
     if not jnp.iscomplexobj(z):
         return jnp.sign(z)
     size = jnp.abs(z)

@@ -67,7 +67,7 @@ def of_user(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def are_defaults() -> bool:
-    """Whether both flags have their default values. The query takes 0.2 µs."""
+    """Return whether both flags have their default values. The query takes 0.2 µs."""
     config: Any = jax.config  # its attributes appear at run time
     defaults: bool = config.jax_numpy_dtype_promotion == "standard" and config.jax_numpy_rank_promotion == "allow"
     return defaults

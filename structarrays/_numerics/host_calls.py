@@ -1,9 +1,9 @@
-"""Calls of NumPy code from compiled code: for the solvers that live on the host, and beneath `structarrays.host_function`.
+"""Calls of NumPy code from compiled code, for the solvers on the host, and for `structarrays.host_function`.
 
-On the CPU the host function reads and fills the buffers of the program themselves. `jax.pure_callback` would put copies of them into
-`jax.Array`s, asynchronously, and wait for these on the very threads that copy: a program whose threads are all in callbacks (on one
-core, one) then waits for ever (https://github.com/jax-ml/jax/issues/24255). Other devices copy to the host in any case, with
-`jax.pure_callback`.
+On the CPU the host function reads and writes the buffers of the program directly. `jax.pure_callback` would copy them
+to `jax.Array`s asynchronously, and wait for these on the threads that copy. A program whose threads are all in
+callbacks (on one core, a single thread) then deadlocks (https://github.com/jax-ml/jax/issues/24255). Other devices copy
+to the host in any case, with `jax.pure_callback`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 def on_host(
     function: Callable[..., Sequence[Any]], results: tuple[jax.ShapeDtypeStruct, ...], *arrays: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """The results of a pure NumPy function, called from compiled code.
+    """Call a pure NumPy function from compiled code.
 
     Parameters
     ----------
     function : callable
-        Of NumPy arrays, which it must neither write to nor keep; it returns as many arrays as there are results, which broadcast to
-        their shapes. It must not call JAX. Under `jax.vmap` all arrays have one more dimension in front, of length 1 where an
-        array has no such dimension, and so have the results.
+        Function of NumPy arrays, which it must neither modify nor keep. It returns one array per result; these broadcast to the
+        shapes of the results. It must not call JAX. Under `jax.vmap` all arrays have one more dimension in front, of length 1 if an
+        array is not mapped, and so have the results.
     results : tuple of jax.ShapeDtypeStruct
-        What it returns.
+        The shapes and dtypes of the results.
     *arrays : jax.Array
-        Its arguments.
+        The arguments of the function.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def on_host(
     def copies(*copied: Any) -> tuple[np.ndarray, ...]:
         copied = tuple(map(np.asarray, copied))
         values = function(*copied)
-        # What vmap has put in front of the arguments stands in front of the results.
+        # The dimensions that vmap adds in front of the arguments are added in front of the results.
         ahead = len(np.shape(copied[0])) - len(arrays[0].shape) if arrays else 0
         batch = np.broadcast_shapes(*(a.shape[:ahead] for a in copied))
         return tuple(

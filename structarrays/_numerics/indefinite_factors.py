@@ -1,7 +1,9 @@
-"""Factorisation of dense symmetric and Hermitian indefinite matrices: ``P A P^T = L D L^H``, D with blocks of one or two rows.
+"""Factorization of dense symmetric and Hermitian indefinite matrices: ``P A P^T = L D L^H``, D with blocks of one or
+two rows.
 
-Bunch and Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems", Math. Comp. 31: diagonal
-pivoting, whose choice of pivots looks at two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4; LAPACK's ``sytrf``).
+Bunch and Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems", Math.
+Comp. 31: diagonal pivoting that compares two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4; LAPACK's
+``sytrf``).
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ _WIDTH = 32
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """The lower factor and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n): ``a[perm][:, perm] == lower @ d @ lower^H``.
+    """Return the lower factor and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n):
+    ``a[perm][:, perm] == lower @ d @ lower^H``.
 
-    `lower` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
+    `lower` has a unit diagonal, and zeros where `d` has a block. If `hermitian` is false, the transpose replaces the
+    conjugate transpose.
     """
     factor = functools.partial(_factor, hermitian=hermitian)
     lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
@@ -38,11 +42,11 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
 
 def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
-    """One matrix: pivots of one or two rows, in panels of columns that are brought up to date one by one, and the rest after a panel, by one
-    product (LAPACK's ``lasyf``).
+    """Factor one matrix with pivots of one or two rows, in panels of columns. One product per panel updates the rest
+    (LAPACK's ``lasyf``).
 
-    Rows stay where they are, since exchanges would copy the matrix: `perm` and `position` say where they belong. All loops take as
-    many steps as the shape says, so that those of a stack are one.
+    Rows are not moved, since exchanges would copy the matrix; `perm` and `position` contain their order. The number of
+    steps of all loops depends only on the shape, so that the loops of a stack are one loop.
     """
     n = a.shape[0]
     width = min(_WIDTH, n)
@@ -51,9 +55,9 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
         return x.conj() if hermitian else x
 
     def step(k: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The pivot at k, if that is not the second row of the one before.
+        """Process the pivot at k, unless it is the second row of the previous pivot.
 
-        Of `left` and `scaled`, which are L and L D in the panel, the columns to come are zero.
+        `left` and `scaled` are L and L D in the panel. Their future columns are zero.
         """
         start, inside, a, left, scaled, main, beside, perm, position = state
 
@@ -62,7 +66,7 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
 
         own = column(perm[k])
         size = jnp.where(position > k, _size(own), -1)
-        # Of several largest the first, as in LAPACK. No number is as large as NaN.
+        # Take the first of several largest entries, as LAPACK does. NaN compares as false.
         r = perm[jnp.min(jnp.where((size == jnp.max(size)) & (position > k), position, n - 1))]
         other = column(r)
         stay, two = _pivot(_size(own), _size(other), perm[k], r, position)
@@ -70,7 +74,7 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
         last, after = k + two, jnp.minimum(k + 1, n - 1)
         perm, position = _exchanged(perm, position, last, jnp.where(stay, k, position[r]))
         columns = jnp.stack([jnp.where(stay | two, own, other), jnp.where(two, other, 0)], 1)
-        # A block of one row is one of two with zeros beside it, so that both go the same way.
+        # A block of one row is treated as a block of two with off-diagonal zeros, so that both use the same code.
         block = _block(columns[perm[jnp.stack([k, after])]], two, hermitian)
         below = (position > last) & ~inside
         columns = jnp.where(below[:, None], columns, 0)
@@ -97,52 +101,55 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
 
 
 def _added(x: Array, part: Array, corner: tuple[int | Array, int | Array]) -> Array:
-    """The array with a part of it increased."""
+    """Add to a part of the array."""
     old = lax.dynamic_slice(x, corner, part.shape)
     return lax.dynamic_update_slice(x, old + part, corner)
 
 
 def _exchanged(perm: Array, position: Array, i: Array, j: Array) -> tuple[Array, Array]:
-    """The order of the rows with two of them exchanged, and the inverse of it."""
+    """Exchange two rows in the order of the rows and in its inverse."""
     first, second = perm[i], perm[j]
     return perm.at[i].set(second).at[j].set(first), position.at[first].set(j).at[second].set(i)
 
 
 def _pivot(column: Array, other: Array, p: Array, r: Array, position: Array) -> tuple[Array, Array]:
-    """Whether the pivot stays where it is, and whether it has two rows; else row r takes the place of row p.
+    """Return whether the pivot stays in place, and whether it has two rows; otherwise row r is exchanged with row p.
 
-    `column` and `other` are the sizes of their columns in what is left, r the row of the largest one below p.
+    `column` and `other` are the magnitudes of columns p and r of the remaining matrix. Row r has the largest entry
+    below p.
     """
     k = position[p]
     own, largest = column[p], jnp.where(position[r] > k, column[r], 0)
     beside = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
-    # The quotient is at most one, where squares may leave the range.
+    # The quotient is at most one, whereas squares may overflow.
     stay = (own >= _ALPHA * largest) | (own >= _ALPHA * largest * (largest / jnp.where(beside > 0, beside, 1)))
     one = stay | (other[r] >= _ALPHA * beside)
-    # A NaN compares false, and must not ask for a second row behind the last one.
+    # NaN compares as false, and must not request a second row after the last one.
     two = ~one & (k + 1 < len(position))
     return stay | ~(two | one), two
 
 
 def _size(z: Array) -> Array:
-    """The magnitude as LAPACK compares it, so that the pivots are the same."""
+    """Magnitude as LAPACK compares it, so that the pivots agree."""
     return jnp.abs(z.real) + jnp.abs(z.imag)
 
 
 def _block(rows: Array, two: Array, hermitian: bool) -> Array:
-    """The pivot, from its rows of its columns: exactly Hermitian (symmetric), since what it is not would grow from pivot to pivot."""
+    """The pivot block, made exactly Hermitian (symmetric), since deviations would grow from pivot to pivot."""
     (a, _), (b, c) = rows
     above, (a, c) = (b.conj(), (a.real, c.real)) if hermitian else (b, (a, c))
     return jnp.where(two, jnp.array([[a, above], [b, c]]), jnp.array([[a, 0], [0, 0]]))
 
 
 def _inverse(block: Array, two: Array) -> Array:
-    """Inverse of a block of two rows, or of the number in its corner; of zero it is zero, since all below is.
+    """Inverse of a block of two rows, or of the number in its corner; zero for a zero block, since all entries below
+    are zero.
 
-    The block is scaled first: of small complex numbers the determinant, and the squares in a division by it, are no normal numbers any more.
+    The block is scaled first. Otherwise the determinant of small complex numbers, and squares in a division by it,
+    would be subnormal.
     """
     scale = jnp.max(_size(block))
-    scale = jnp.where(scale > 0, scale, 1)  # NaN, too, is no larger than zero, and stays in the block
+    scale = jnp.where(scale > 0, scale, 1)  # NaN compares as false, and stays in the block
     (a, b), (c, d) = block / scale
     determinant = a * d - b * c
     one = jnp.where(a == 0, 0, 1 / jnp.where(a == 0, 1, a))
@@ -154,7 +161,7 @@ def _inverse(block: Array, two: Array) -> Array:
 def _ldl_jvp(
     hermitian: bool, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
-    # For constant pivots: of S = L^-1 dA L^-H the blocks on the diagonal are dD, and what is below is L^-1 dL D.
+    # Derivative for constant pivots: the diagonal blocks of S = L^-1 dA L^-H are dD, and the rest below is L^-1 dL D.
     (a,), (da,) = primals, tangents
     lower, d, perm = ldl(a, hermitian)
     rows = jnp.take_along_axis(da, perm[..., :, None], axis=-2)

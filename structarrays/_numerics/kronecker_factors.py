@@ -1,16 +1,17 @@
-r"""Kronecker products and sums on plain JAX arrays: forming them, their spectra, and systems by the spectra of the factors.
+r"""Kronecker products and sums as plain JAX arrays: dense forms, spectra, and linear systems by the spectra of the factors.
 
 With Hermitian factors :math:`A_i = Q_i \Lambda_i Q_i^H` both :math:`A_1 \otimes \dots \otimes A_k + c I` and
 :math:`A_1 \oplus \dots \oplus A_k + c I` have the eigenvectors :math:`Q_1 \otimes \dots \otimes Q_k`. Their eigenvalues are a *spectrum*:
-a function that takes the eigenvalues of the factors, each ``(..., n_i)``, and the number c, ``(...)``, to an array
+a function that takes the eigenvalues of the factors, each ``(..., n_i)``, and the scalar c, ``(...)``, to an array
 ``(..., n_1, ..., n_k)``, linear in the eigenvalues of each factor.
 
-Systems and determinants need the eigenvectors of all factors but one: in those of the others a system falls apart into tridiagonal ones
-with the tridiagonal form of the largest factor, which is cheaper than its eigenvectors. Where there are derivatives the eigenvectors of all
-factors take its place, since that of a determinant needs them: whoever asks for both computes them once.
+Linear systems and determinants need the eigenvectors of all factors but one. In the basis of these eigenvectors, a linear system splits
+into tridiagonal ones with the tridiagonal form of the largest factor, which is cheaper than its eigenvectors. If derivatives are taken,
+the eigenvectors of all factors are used: the derivative of a determinant needs them, and a program that computes both then computes them
+once.
 
-Eigenvectors have no derivative where eigenvalues are equal, which they are all the time in such matrices; solutions have one, and the rule
-here does not go through eigenvectors.
+Eigenvectors have no derivative for repeated eigenvalues, which are common in such matrices. Solutions do have one, and the derivative
+rule here does not use eigenvectors.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .tridiagonal_form import tridiagonal_form
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-# ---- forming ---------------------------------------------------------------------------------------------------------
+# ---- dense forms -----------------------------------------------------------------------------------------------------
 
 
 def kron(a: Array, b: Array) -> Array:
@@ -42,7 +43,7 @@ def kron(a: Array, b: Array) -> Array:
 
 
 def kron_sum(a: Array, b: Array) -> Array:
-    """Kronecker sum of two stacks of square matrices; what is zero by structure stays zero next to an infinity."""
+    """Kronecker sum of two stacks of square matrices; structural zeros stay zero next to an infinity."""
     m, n = a.shape[-1], b.shape[-1]
     first = jnp.where(jnp.eye(n, dtype=bool)[:, None, :], a[..., :, None, :, None], 0)
     second = jnp.where(jnp.eye(m, dtype=bool)[:, None, :, None], b[..., None, :, None, :], 0)
@@ -51,18 +52,18 @@ def kron_sum(a: Array, b: Array) -> Array:
 
 
 def spread(vectors: Iterable[Array], combine: Callable[..., Array]) -> Array:
-    """The numbers of several vectors ``(..., n_i)`` combined each with each, as a tensor ``(..., n_1, ..., n_k)``."""
+    """Combine the values of several vectors ``(..., n_i)`` in all ways, as a tensor ``(..., n_1, ..., n_k)``."""
     vectors = list(vectors)
     return functools.reduce(combine, [_along(v, i, len(vectors)) for i, v in enumerate(vectors)])
 
 
 def _along(vector: Array, i: int, count: int) -> Array:
-    """A vector along axis i of `count` axes behind the batch."""
+    """Place a vector along axis i of `count` axes after the batch axes."""
     return vector.reshape(*vector.shape[:-1], *(1,) * i, vector.shape[-1], *(1,) * (count - 1 - i))
 
 
 def flat(tensor: Array, count: int) -> Array:
-    """The last `count` axes as one."""
+    """Flatten the last `count` axes."""
     kept = tensor.shape[: tensor.ndim - count]
     return tensor.reshape(*kept, math.prod(tensor.shape[tensor.ndim - count :]))
 
@@ -74,7 +75,7 @@ def products(vectors: Iterable[Array]) -> Array:
 
 
 def sums(vectors: Iterable[Array]) -> Array:
-    """All sums of one number of each vector, in the order of a Kronecker product."""
+    """All sums of one value of each vector, in the order of a Kronecker product."""
     vectors = list(vectors)
     return flat(spread(vectors, jnp.add), len(vectors))
 
@@ -93,34 +94,40 @@ def sum_spectrum(values: Sequence[Array], shift: Array) -> Array:
 
 
 def spread_number(shift: Array, axes: int) -> Array:
-    """A number for each matrix, with so many axes behind."""
+    """Append `axes` axes to a scalar for each matrix."""
     return shift.reshape(*shift.shape, *(1,) * axes)
 
 
 def eigenbasis(factor: Array, is_diagonal: bool) -> tuple[Array, Array | None]:
-    """Eigenvalues and eigenvectors of a Hermitian factor; one that is given by its diagonal needs no eigenvectors (None)."""
+    """Eigenvalues and eigenvectors of a Hermitian factor; None as eigenvectors of a factor that is given by its
+    diagonal.
+    """
     if is_diagonal:
         return factor.real, None
     return spectra.eigh(factor)
 
 
 _SMALL = 128
-"""Up to this size eigenvectors take less than a millisecond, and the loops of tridiagonal systems more than that to compile."""
+"""Up to this size eigenvectors take less than a millisecond, and the compilation of loops for tridiagonal systems takes
+longer.
+"""
 
 
 class Bases(NamedTuple):
-    """In which bases the factors are diagonal, or one of them tridiagonal; the arrays are real but for `vectors`."""
+    """The bases in which the factors are diagonal, or one of them tridiagonal; all arrays are real except `vectors`."""
 
     values: tuple[Array, ...]
     """The diagonals ``(..., n_i)``: eigenvalues."""
     vectors: tuple[Array | None, ...]
-    """The bases ``(..., n_i, n_i)``; of a factor that is given by its diagonal None."""
+    """The bases ``(..., n_i, n_i)``; None for a factor that is given by its diagonal."""
     off_diagonal: Array | None
     """Off-diagonal elements of the tridiagonal factor; None if all factors are diagonal."""
 
 
 def largest_factor(factors: Sequence[Array], diagonal: Sequence[bool]) -> int | None:
-    """The factor whose tridiagonal form is worth it, if there is one; JAX has that form on CPUs, where loops over rows are fast."""
+    """Return the factor whose tridiagonal form is cheaper than eigenvectors, if any. JAX provides that form on CPUs,
+    where loops over rows are fast.
+    """
     if jax.default_backend() != "cpu" or not all(f.size for f in factors):
         return None
     size, i = max((0 if d else f.shape[-1], i) for i, (f, d) in enumerate(zip(factors, diagonal, strict=True)))
@@ -129,8 +136,9 @@ def largest_factor(factors: Sequence[Array], diagonal: Sequence[bool]) -> int | 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) -> Bases:
-    """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
-    the shift, are eigenvectors.
+    """Return bases in which a linear system is cheap to solve, without derivatives.
+
+    If derivatives by the factors or the shift are taken, the bases are eigenvectors.
     """
     off_diagonal: Array | None
     pairs: list[tuple[Array, Array | None]]
@@ -160,13 +168,15 @@ def _bases_jvp(
 def tridiagonal_systems(
     found: Bases, spectrum: Callable[..., Array], shift: Array, largest: int
 ) -> tuple[Array, Array]:
-    """The diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal systems, with the axis of the largest factor at the end."""
+    """Diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal linear systems, with the axis of the largest
+    factor last.
+    """
     axis = largest - len(found.values)
 
     def of_one(values: Array) -> Array:
         return jnp.moveaxis(spectrum([*found.values[:largest], values, *found.values[largest + 1 :]], shift), axis, -1)
 
-    # A spectrum is linear in the eigenvalues of each factor, and so it is in the elements of one.
+    # A spectrum is linear in the eigenvalues of each factor, and therefore in the elements of one factor.
     off_diagonal = jax.jvp(of_one, (jnp.zeros_like(cast("Array", found.off_diagonal)),), (found.off_diagonal,))[1]
     return of_one(found.values[largest]), off_diagonal
 
@@ -181,16 +191,16 @@ def solve(
     *,
     positive: bool = False,
 ) -> tuple[Array, Array]:
-    """Solution of a system whose matrix has Hermitian factors, and whether no matrix is singular.
+    """Solve a linear system whose matrix has Hermitian factors; also return whether all matrices are regular.
 
     Parameters
     ----------
     matvec : callable
-        The matrix times an array like `right`; the derivative is that of the equation, ``A dx = db - dA x``.
+        Product of the matrix and an array like `right`. The derivative solves ``A dx = db - dA x``.
     right : (..., N, m)
-        With the batch of the matrix.
+        The right-hand sides, with the batch shape of the matrix.
     factors : sequence of (..., n_i, n_i) or (..., n_i)
-        Hermitian matrices, or those on the diagonal of a diagonal one.
+        Hermitian matrices, or the diagonals of diagonal factors.
     shift : (...)
         The multiple of the identity.
     spectrum : callable
@@ -206,7 +216,7 @@ def solve(
     sums and a diagonal T this is the fast diagonalisation of Lynch, Rice and Thomas (1964), Numerische Mathematik 6.
     """
     found = lax.stop_gradient(bases(tuple(factors), shift, diagonal))
-    largest: Any  # None, where nothing is tridiagonal
+    largest: Any  # None, if no factor is tridiagonal
     shift, axes, largest = lax.stop_gradient(shift), len(factors), largest_factor(factors, diagonal)
 
     def divided(data: Array) -> tuple[Array, Array]:
@@ -221,7 +231,8 @@ def solve(
         moved = jnp.moveaxis(data, largest - axes - 1, -2)
         diag, off_diagonal = diag.astype(data.dtype), off_diagonal.astype(data.dtype)
         x, ok = tridiagonal.solve(off_diagonal, diag, off_diagonal, moved, positive)
-        # Of a singular matrix nothing is solved, even where only some of the tridiagonal ones are singular.
+        # If a matrix is singular, its whole solution is NaN, even if only some of the tridiagonal matrices are
+        # singular.
         bad = ~ok & jnp.any(jnp.isnan(x), axis=tuple(range(-axes - 1, -1)), keepdims=True)
         return jnp.moveaxis(jnp.where(bad, jnp.nan, x), -2, largest - axes - 1), ok
 
@@ -248,8 +259,8 @@ def solve(
 
 
 def apply_along(q: Array | None, data: Array, axis: int, *, transpose: bool, conjugate: bool) -> Array:
-    """A matrix ``(..., n, n)``, transposed and conjugated or not, times the vectors along one axis, counted from behind; None is the
-    identity.
+    """Multiply a matrix ``(..., n, n)``, optionally conjugated and transposed, by the vectors along one axis, counted
+    from the end; None is the identity.
     """
     if q is None:
         return data

@@ -1,11 +1,12 @@
-r"""Systems of Kronecker products and sums with factors that need not be Hermitian, on plain JAX arrays.
+r"""Linear systems of Kronecker products and sums with general factors, on plain JAX arrays.
 
-With the Schur forms :math:`A_i = U_i T_i U_i^H`, whose :math:`T_i` are upper triangular, both :math:`A_1 \otimes \dots \otimes A_k + c I` and
-:math:`A_1 \oplus \dots \oplus A_k + c I` are unitarily similar to the same with :math:`T_i`: upper triangular matrices, whose systems are
-solved backwards block by block. That is backward stable whatever the eigenvectors of the factors are (R. H. Bartels and G. W. Stewart,
-"Solution of the matrix equation AX + XB = C", Communications of the ACM 15 (1972), 820-826, for two factors of a sum).
+With the Schur forms :math:`A_i = U_i T_i U_i^H`, whose :math:`T_i` are upper triangular, both
+:math:`A_1 \otimes \dots \otimes A_k + c I` and :math:`A_1 \oplus \dots \oplus A_k + c I` are unitarily similar to the
+same expressions of :math:`T_i`. These are upper triangular matrices, and solved by block back substitution. The method
+is backward stable for any eigenvectors of the factors (R. H. Bartels and G. W. Stewart, "Solution of the matrix
+equation AX + XB = C", Communications of the ACM 15 (1972), 820-826, for two factors of a sum).
 
-JAX has the Schur form on CPUs only.
+JAX provides the Schur form on CPUs only.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ def solve(
     spectrum: Callable[..., jax.Array],
     diagonal: Sequence[bool],
 ) -> tuple[jax.Array, jax.Array]:
-    """Solution of a system, and for each matrix whether no eigenvalue is zero; the arguments are those of `kronecker_factors.solve`.
+    """Solve a linear system; also return, for each matrix, whether no eigenvalue is zero. The arguments are as in
+    `kronecker_factors.solve`.
 
     Notes
     -----
-    ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` steps, the last factor's size not counted, one after the other.
+    ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` sequential steps, without the size of the last factor.
     """
     dtype = jnp.result_type(right, jnp.complex64)
     forms = [form(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
@@ -59,20 +61,20 @@ def solve(
 def substitute(
     forms: Sequence[tuple[jax.Array, jax.Array | None]], shift: jax.Array, b: jax.Array, *, adds: bool
 ) -> jax.Array:
-    """The solution of a system with the matrix whose factors have these forms.
+    """Solve a linear system with the matrix whose factors have these Schur forms.
 
     Parameters
     ----------
     forms : sequence of pairs
-        As `form` gives them, complex.
+        The results of `form`, complex.
     shift : (...)
         The multiple of the identity, of the same dtype.
     b : (..., N, m)
-        With the batch of the matrix; or any, if the matrix has none.
+        With the batch shape of the matrix; any batch shape if the matrix has none.
     adds : bool
         Whether it is a Kronecker sum.
     """
-    if b.ndim > shift.ndim + 2:  # one matrix for a stack of right-hand sides: these are columns
+    if b.ndim > shift.ndim + 2:  # one matrix for a stack of right-hand sides: these become columns
         rows = jnp.moveaxis(b, -2, 0)
         columns = substitute(forms, shift, rows.reshape(rows.shape[0], math.prod(rows.shape[1:])), adds=adds)
         return jnp.moveaxis(columns.reshape(rows.shape), 0, -2)
@@ -88,12 +90,12 @@ def substitute(
 
 
 def form(factor: jax.Array, is_diagonal: bool = False) -> tuple[jax.Array, jax.Array | None]:
-    """The triangular and the unitary matrix of the Schur form; of a diagonal factor its diagonal, and None."""
+    """Return the triangular and the unitary matrix of the Schur form; for a diagonal factor its diagonal, and None."""
     return (factor, None) if is_diagonal else cast("tuple[jax.Array, jax.Array]", tuple(lax.linalg.schur(factor)))
 
 
 def transposed(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array | None]:
-    """The form of the transpose: with all indices backwards, a lower triangular matrix is an upper one."""
+    """Schur form of the transpose: reversing all indices turns a lower triangular matrix into an upper one."""
     if u is None:
         return t, None
     return jnp.flip(t.mT, (-2, -1)), jnp.flip(u.conj(), -1)
@@ -102,7 +104,7 @@ def transposed(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array 
 def _backwards(
     uppers: Sequence[jax.Array], scale: jax.Array, shift: jax.Array, b: jax.Array, *, adds: bool
 ) -> jax.Array:
-    """The solution of a triangular system: of ``scale (T_1 ⊗ ...) + shift I``, or (with scale 1) of ``T_1 ⊕ ... + shift I``.
+    """Solve a triangular linear system with ``scale (T_1 ⊗ ...) + shift I``, or (with scale 1) of ``T_1 ⊕ ... + shift I``.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def _backwards(
     """
     first, *rest = uppers
     batch = shift.ndim
-    if first.ndim == batch + 1:  # no row depends on another: one more batch axis
+    if first.ndim == batch + 1:  # rows do not depend on each other: one more batch axis
         scale, shift = _level(first, scale[..., None], shift[..., None], adds)
         if not rest:
             return b / (shift if adds else scale + shift)[..., None]
@@ -144,12 +146,12 @@ def _backwards(
 
 
 def _level(values: jax.Array, scale: jax.Array, shift: jax.Array, adds: bool) -> tuple[jax.Array, jax.Array]:
-    """The numbers beside the other factors, at an element on the diagonal of the first."""
+    """The scalars that multiply and shift the other factors, for a diagonal element of the first factor."""
     return (scale, shift + values) if adds else (scale * values, shift)
 
 
 def _times(uppers: Sequence[jax.Array], y: jax.Array) -> jax.Array:
-    """The Kronecker product of triangles times a tensor with one column axis behind."""
+    """Product of the Kronecker product of triangular matrices and a tensor with one trailing column axis."""
     count = len(uppers)
     batch = y.ndim - count - 1
     for i, t in enumerate(uppers):

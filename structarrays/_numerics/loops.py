@@ -1,4 +1,4 @@
-"""A step repeated as often as a number says that is known at run time only, with derivatives in both directions."""
+"""A loop whose number of steps is known only at run time, with derivatives in both directions."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ if TYPE_CHECKING:
 def repeat(step: Callable[[T], T], state: T, count: Array, *, width: int, depth: int) -> T:
     """``step(step(… state))``, `count` times.
 
-    A `lax.while_loop` has no backward derivative, since nobody knows how many states it would have to keep. Here loops of `width`
-    iterations are nested `depth` deep; what lies beyond `count` is skipped, whole loops at a time, and each loop keeps the states of
-    its own iterations only and computes the inner ones again (Griewank and Walther, *Evaluating Derivatives*, 12.3: checkpoints on
-    several levels).
+    A `lax.while_loop` has no reverse derivative, since the number of states to keep is unknown. Here loops of `width` iterations are
+    nested `depth` deep. Iterations beyond `count` are skipped, whole loops at a time. Each loop keeps only the states of its own
+    iterations, and recomputes the inner loops (Griewank and Walther, *Evaluating Derivatives*, 12.3: multilevel checkpointing).
 
     Parameters
     ----------
     step : callable
-        Of the state, to the next.
+        Maps the state to the next state.
     state : pytree of jax.Array
     count : jax.Array, integer scalar
-        At most ``width**depth``; further steps are not made. The same for all that is mapped (see `largest`), or each skipped step
-        would be computed.
+        At most ``width**depth``; further steps are not executed. It must be the same for all mapped elements (see `largest`).
+        Otherwise each skipped step would be computed.
     width, depth : int
-        The derivative backward takes the memory of ``width * depth`` states, and computes the steps `depth` times.
+        The reverse derivative takes the memory of ``width * depth`` states, and computes the steps `depth` times.
 
     Returns
     -------
@@ -49,7 +48,7 @@ def repeat(step: Callable[[T], T], state: T, count: Array, *, width: int, depth:
         def body(state: T, i: Array) -> tuple[T, None]:
             start = first + i * size
             inner: Callable[..., Any] = functools.partial(level, depth=depth - 1)
-            # What a single step keeps is no more than its state.
+            # A single step keeps only its state.
             inner = jax.checkpoint(inner) if depth > 1 else inner
             return lax.cond(start < count, inner, lambda state, start: state, state, start), None
 
@@ -69,6 +68,8 @@ def _across_mapped_vmap(axis_size: int, in_batched: Sequence[bool], value: Array
 
 
 def largest(values: Array) -> Array:
-    """The largest of some numbers that are not negative; under `jax.vmap` that of all that is mapped, for decisions about the whole batch."""
+    """Largest of some nonnegative values; under `jax.vmap` the largest over the mapped axis, for decisions about the
+    whole batch.
+    """
     result: Array = _across_mapped(lax.stop_gradient(jnp.max(values, initial=0)))
     return result

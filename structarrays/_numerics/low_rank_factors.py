@@ -1,8 +1,8 @@
 """Singular values, pseudo-inverses and best approximations of ``u @ v.mT`` on plain JAX arrays, from the factors.
 
-The factors are ``u`` (..., m, r) and ``v`` (..., n, r), which may have dependent columns. All of it rests on QR factorisations of both and
-the singular value decomposition of the small matrix between them, ``O((m + n) r**2)``, and none of the derivatives goes
-through these: a QR factorisation has none where columns depend on each other.
+The factors are ``u`` (..., m, r) and ``v`` (..., n, r), which may have dependent columns. All functions use QR
+factorizations of both, and the singular value decomposition of the small matrix between them: ``O((m + n) r**2)``. The
+derivatives do not use QR factorizations, which are not differentiable for dependent columns.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def svd(u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """``U`` (..., m, q), ``s`` (..., q) and ``V`` (..., n, q) with ``u @ v.mT = U @ diag(s) @ V^H``, q the least of m, n and r.
+    """``U`` (..., m, q), ``s`` (..., q) and ``V`` (..., n, q) with ``u @ v.mT = U @ diag(s) @ V^H``, q the minimum of m, n and r.
 
-    Golub and Van Loan, *Matrix Computations*, 4th edition, 5.4.9: the singular values are those of ``Ru @ Rv.mT``.
+    Golub and Van Loan, *Matrix Computations*, 4th edition, 5.4.9: ``Ru @ Rv.mT`` has the same singular values.
     """
     (qu, ru), (qv, rv) = qr(u), qr(v)
     left, s, right = spectra.svd(ru @ rv.mT, full_matrices=False)
@@ -73,7 +73,9 @@ def _spectral_norm_jvp(
 
 @custom_jvp
 def nuclear_norm(u: jax.Array, v: jax.Array) -> jax.Array:
-    """The sum of the singular values. Second derivatives go through the QR factorisations: without full rank there are none."""
+    """Sum of the singular values. Second derivatives differentiate the QR factorizations: without full rank they do not
+    exist.
+    """
     return jnp.sum(singular_values(u, v), axis=-1)
 
 
@@ -101,7 +103,7 @@ def pinv(u: jax.Array, v: jax.Array, rtol: jax.Array) -> tuple[jax.Array, jax.Ar
 def _pinv_jvp(
     primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
 ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    # Golub and Pereyra (1973), (4.12), sorted by what stands on the left and on the right: all products are thin.
+    # Golub and Pereyra (1973), (4.12), grouped by left and right factors, so that all products are thin.
     (u, v, rtol), (du, dv, _) = primals, tangents
     p, h = pinv(u, v, rtol)
 
@@ -132,7 +134,7 @@ def _pinv_jvp(
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def truncated(u: jax.Array, v: jax.Array, rank: int) -> tuple[jax.Array, jax.Array]:
-    """Factors of the best approximation of this rank, the left one with the singular values in it."""
+    """Factors of the best approximation of this rank; the left factor contains the singular values."""
     left, s, right = svd(u, v)
     return (left * s[..., None, :].astype(u.dtype))[..., :rank], right.conj()[..., :rank]
 
@@ -141,8 +143,8 @@ def truncated(u: jax.Array, v: jax.Array, rank: int) -> tuple[jax.Array, jax.Arr
 def _truncated_jvp(
     rank: int, primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    # From the first-order change of singular vectors (Stewart and Sun, *Matrix Perturbation Theory*, V.4), in which that of
-    # vectors within the kept space cancels, so that only kept and discarded singular values must differ.
+    # From the first-order change of singular vectors (Stewart and Sun, *Matrix Perturbation Theory*, V.4). Changes
+    # within the kept space cancel, so that only kept and discarded singular values must differ.
     (u, v), (du, dv) = primals, tangents
     left, s, right = svd(u, v)
     (uk, ud), (vk, vd), (sk, sd) = ((a[..., :rank], a[..., rank:]) for a in (left, right, s.astype(u.dtype)))
@@ -164,13 +166,13 @@ def _truncated_jvp(
 
 
 def reflectors(q: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Orthonormal columns ``q`` (..., m, r) as those of Householder reflectors, each times a number of magnitude 1.
+    """Represent orthonormal columns ``q`` (..., m, r) by Householder reflectors, each times a number of magnitude 1.
 
-    Returns the vectors (..., r, m), the j-th from its element j on, the factors tau (..., r) and the numbers (..., r): the diagonal of R,
-    which has nothing else, in LAPACK's QR factorisation of q.
+    Returns the vectors (..., r, m), the j-th from its element j on, the factors tau (..., r) and the numbers (..., r).
+    These numbers are the diagonal of R in LAPACK's QR factorization of q, where R is diagonal.
     """
     (m, r), batch = q.shape[-2:], q.shape[:-2]
-    # The transpose of what LAPACK has: a vector below the diagonal of R in each row.
+    # The transpose of LAPACK's layout: each row contains a vector below the diagonal of R.
     packed, tau = jnp.linalg.qr(q, mode="raw")
     signs = jnp.diagonal(packed, axis1=-2, axis2=-1)
     places = np.arange(r)[:, None] + np.arange(m)
@@ -179,14 +181,16 @@ def reflectors(q: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def orthonormal_beside(project: Callable[[jax.Array], jax.Array], u: jax.Array) -> jax.Array:
-    """Orthonormal columns (..., m, r), orthogonal to those onto whose span `project` projects, which span with them what u (..., m, r) does.
+    """Return orthonormal columns (..., m, r), orthogonal to the range of `project`, which together with it span the
+    columns of u (..., m, r).
 
-    Where the columns of u are in that span already, to rounding, theirs are any; a little noise makes sure that there are some.
+    If the columns of u already lie in that range, to rounding, the result is arbitrary; a little noise ensures that it
+    exists.
     """
     noise = jax.random.normal(jax.random.key(0), u.shape[-2:], u.real.dtype)
     scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])
     new = u - project(u)
     new = new - project(new) + jnp.where(scale == 0, 1, scale) * noise
-    for _ in range(2):  # twice is enough: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9
+    for _ in range(2):  # two passes suffice: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9
         new, _ = qr(new - project(new))
     return new

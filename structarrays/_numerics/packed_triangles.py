@@ -1,8 +1,8 @@
-"""What is read of a matrix of which one triangle counts: masks, dense forms, reductions of the two halves, systems.
+"""Matrices of which one triangle is read: masks, dense forms, reductions of the two halves, linear systems.
 
-A triangle is the half of ``a`` (..., m, n) with its diagonal, below (``lower``) or above. The other half is never read: it
-may hold anything, NaN too, and no NaN comes out of it, not even of a derivative, since it is replaced by a selection
-before anything is computed. All of it are selections by an index, which XLA fuses into what follows.
+A triangle is the half of ``a`` (..., m, n) with its diagonal, below (``lower``) or above. The other half is never read:
+it may contain anything, including NaN. It is replaced by a selection before any computation, so that no NaN reaches the
+results or derivatives. All functions are selections by index, which XLA fuses into their consumers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def mask(shape: Shape, lower: bool, offset: int = 0) -> Array:
-    """Where a matrix of this shape has its triangle: ``j - i <= offset`` (lower) or ``j - i >= offset``, (m, n)."""
+    """Mask of the triangle of a matrix of this shape: ``j - i <= offset`` (lower) or ``j - i >= offset``, (m, n)."""
     rows, columns = (lax.broadcasted_iota(jnp.int32, tuple(shape[-2:]), axis) for axis in (0, 1))
     return columns - rows <= offset if lower else columns - rows >= offset
 
 
 def triangle(data: Array, lower: bool, outside: jax.typing.ArrayLike = 0, offset: int = 0) -> Array:
-    """The triangle of the data, and `outside` (a scalar, or an array that broadcasts) elsewhere."""
+    """The triangle of the data, with `outside` (a scalar, or an array that broadcasts) elsewhere."""
     return jnp.where(mask(data.shape, lower, offset), data, jnp.asarray(outside, data.dtype))
 
 
@@ -43,7 +43,7 @@ def strict(data: Array, lower: bool, outside: jax.typing.ArrayLike = 0) -> Array
 
 
 def with_diagonal(data: Array, values: jax.typing.ArrayLike) -> Array:
-    """The data with a number, or a vector (..., k), on the main diagonal."""
+    """The data with a scalar, or a vector (..., k), on the main diagonal."""
     values, (m, n) = jnp.asarray(values, data.dtype), data.shape[-2:]
     if values.ndim:
         values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, m - min(m, n))])[..., :, None]
@@ -75,15 +75,15 @@ def diagonal(data: Array, offset: int = 0) -> Array:
 
 
 def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Array, Array]:
-    """Solution of ``T @ x = b`` with a triangle T of ``a``, and whether no diagonal has a zero.
+    """Solve ``T @ x = b`` with a triangle T of ``a``; also return whether no diagonal element is zero.
 
     Parameters
     ----------
     a : Array, (..., n, n)
     b : Array, (n,) or (..., n, k)
-        One vector for all matrices, or matrices whose batch shape broadcasts.
+        A vector for all matrices, or matrices whose batch shape broadcasts.
     lower, unit_diagonal : bool
-        Which triangle is T, and whether its diagonal are ones instead of what stands in ``a``.
+        Which triangle is T, and whether its diagonal is ones instead of the diagonal of ``a``.
 
     Returns
     -------
@@ -116,19 +116,22 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
 
 
 _FEW = 16
-"""Up to how many right-hand sides a copy of the matrix takes a notable part of the time."""
+"""Up to this number of right-hand sides, a copy of the matrix takes a significant part of the time."""
 
 
 def _substitution(a: Array, b: Array, *, lower: bool, unit_diagonal: bool, transposed: bool = False) -> Array:
     """Solution of ``T @ x = b``, or of ``T.T @ x = b``."""
-    # LAPACK reads columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be copied.
+    # LAPACK reads columns, XLA stores rows. The transpose is the same memory read by columns, whereas `a` itself would
+    # be copied.
     return lax.linalg.triangular_solve(
         a.mT, b, left_side=True, lower=not lower, transpose_a=not transposed, unit_diagonal=unit_diagonal
     )
 
 
 def _substitution_on_buffers(a: Array, b: Array, **which: bool) -> Array:
-    """The same for one matrix. On CPUs nothing is copied: jaxlib 0.12 copies the transpose, which takes three times as long as the solution."""
+    """`_substitution` for one matrix. On CPUs nothing is copied: jaxlib 0.12 copies the transpose, which takes three
+    times as long as the solution.
+    """
 
     def solution(b: Array, transposed: bool) -> Array:
         options: dict[str, Any] = {**which, "transposed": transposed}

@@ -1,4 +1,4 @@
-"""Dense Hermitian positive definite systems, by Cholesky's factorisation."""
+"""Dense Hermitian positive definite linear systems, by Cholesky factorization."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from . import dense_linalg as linalg_dense
 
 
 def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
-    """Solution of ``x1 @ x = x2`` and ``ok``, as `linalg_dense.solve`; ``ok`` says that ``x1`` is positive definite."""
+    """Solution of ``x1 @ x = x2`` and ``ok``, as in `dense_linalg.solve`; ``ok`` says that ``x1`` is positive definite."""
     if x2.ndim == 1:
         solution, ok = solve(x1, x2[:, None])
         return solution[..., 0], ok
     n, k = x2.shape[-2:]
-    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorisations
+    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorizations
         rows_first = jnp.moveaxis(x2, -2, 0)
         solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
         return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
@@ -30,7 +30,7 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
         y = lax.linalg.triangular_solve(factor, b, **options)
         return lax.linalg.triangular_solve(factor, y, transpose_a=True, conjugate_a=True, **options)
 
-    # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
+    # Differentiate the equation, A dx = db - dA x, not the factorization.
     solution = lax.custom_linear_solve(
         lambda x: x1 @ x,
         right,

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def pinv(x: Array, rtol: Array, /) -> Array:
     """Pseudo-inverse; singular values up to `rtol` (real, of batch shape) times the largest count as zero.
 
-    `jax.numpy.linalg.pinv` treats its tolerance as static where it differentiates, and leaks it if it is traced.
+    `jax.numpy.linalg.pinv` treats its tolerance as static in its derivative, and leaks it if it is traced.
     """
     return with_values(x, rtol)[0]
 
 
 @custom_jvp
 def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
-    """The same, and the singular values, descending, of one decomposition."""
+    """Pseudo-inverse, and the singular values, descending, from one decomposition."""
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     return (_hermitian(vh) * _reciprocals(s, rtol, x.dtype)[..., None, :]) @ _hermitian(u), s
 
@@ -38,7 +38,8 @@ def _with_values_jvp(
     (a, rtol), (da, _) = primals, tangents
     p, s = with_values(a, rtol)
     ph, dah = _hermitian(p), _hermitian(da)
-    # Both terms vanish for full rank. Rounding errors in the place of zeros would be multiplied by the square of the condition number.
+    # Both terms vanish for full rank. Rounding errors instead of zeros would be multiplied by the square of the
+    # condition number.
     rank = jnp.sum(_are_large(s, rtol), axis=-1)[..., None, None]
     in_range = jnp.where(rank == a.shape[-2], 0, p @ ph @ (dah - (dah @ a) @ p))
     in_kernel = jnp.where(rank == a.shape[-1], 0, (dah - p @ (a @ dah)) @ ph @ p)
@@ -50,8 +51,8 @@ def _with_values_jvp(
 def least_squares(a: Array, b: Array, rtol: Array, /) -> tuple[Array, Array]:
     """The solution ``pinv(a, rtol) @ b``, and the singular values.
 
-    The factors are applied one after the other. A product with the pseudo-inverse would have a residual of rounding errors times the
-    condition number.
+    The factors are applied one after the other. A product with the pseudo-inverse would have a residual of rounding
+    errors times the condition number.
     """
     u, s, vh = jnp.linalg.svd(a, full_matrices=False)
     return _hermitian(vh) @ (_reciprocals(s, rtol, a.dtype)[..., None] * (_hermitian(u) @ b)), s
@@ -61,7 +62,8 @@ def least_squares(a: Array, b: Array, rtol: Array, /) -> tuple[Array, Array]:
 def _least_squares_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    # The same formula, times b, and ``A^+ db``. Residuals that vanish by the rank would be rounding errors times the squared condition number.
+    # The same formula, times b, and ``A^+ db``. Residuals that vanish for full rank would be rounding errors times the
+    # squared condition number.
     (a, b, rtol), (da, db, _) = primals, tangents
     x, s = least_squares(a, b, rtol)
     p = with_values(a, rtol)[0]
@@ -76,7 +78,7 @@ def _least_squares_jvp(
 
 
 def _reciprocals(s: Array, rtol: Array, dtype: DTypeLike) -> Array:
-    """Of the singular values that do not count as zero; zeros of the others."""
+    """Reciprocals of the singular values that do not count as zero; zeros for the others."""
     large = _are_large(s, rtol)
     return jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(dtype)
 

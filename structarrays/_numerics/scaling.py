@@ -1,4 +1,4 @@
-"""Powers of two by which numbers are divided, which changes no digit."""
+"""Scaling by powers of two, which is exact."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def exponent(size: Array) -> Array:
-    """The exponent of a power of two near to a magnitude; zero for zero, infinity and NaN.
+    """Exponent of a power of two near a magnitude; zero for zero, infinity and NaN.
 
-    The power and its reciprocal are normal numbers: XLA replaces smaller ones by zero, and twice the larger one of both is infinity.
+    The power and its reciprocal are normal numbers: XLA replaces subnormal numbers by zero, and the reciprocal must not
+    overflow.
     """
     largest = -jnp.finfo(size.dtype).minexp
     _, power = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))

@@ -1,9 +1,9 @@
-"""Products of the transpose of a tall matrix with another one, on plain JAX arrays.
+"""Products of the transpose of a tall matrix and another matrix, on plain JAX arrays.
 
-XLA's CPU backend takes several times as long as BLAS for ``v.mT @ x`` where both have far more rows than columns, and twenty
-times for a single column, since it walks down the columns. Here a single column is a sum over rows, and for several the rows go
-through the cache in pieces, the transposes of which are written out. XLA shares out the product of two large pieces among
-threads, and of small ones only several at a time.
+XLA's CPU backend takes several times as long as BLAS for ``v.mT @ x`` if both have far more rows than columns, and
+twenty times for a single column, since it iterates down the columns. Here a single column is a sum over rows. For
+several columns, the rows are processed in pieces that fit the cache, with explicit transposes. XLA parallelizes the
+product of two large pieces, and products of small pieces only in batches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .flags import custom_jvp
 
 _MANY, _FEW_COLUMNS = 4000, 100
 _NUMBERS = 240_000
-"""How many numbers of a factor are multiplied together: two MB, which the caches hold."""
+"""Number of entries of a factor that are multiplied together: 2 MB, which the caches hold."""
 
 
 def transposed_product(v: jax.Array, x: jax.Array, weights: jax.Array) -> jax.Array:
@@ -39,7 +39,9 @@ def transposed_product(v: jax.Array, x: jax.Array, weights: jax.Array) -> jax.Ar
 
 @custom_jvp
 def transposed_products(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Array) -> tuple[jax.Array, ...]:
-    """``v.mT @ (weights * x)`` for each of several `xs`, with one look at `v` if they have few columns; see `transposed_product`."""
+    """``v.mT @ (weights * x)`` for each of several `xs`, in one pass over `v` if they have few columns; see
+    `transposed_product`.
+    """
     columns = sum(x.shape[-1] for x in xs)
     if len(xs) > 1 and (columns > _FEW_COLUMNS or len({x.dtype for x in xs}) > 1):
         return tuple(transposed_product(v, x, weights) for x in xs)
@@ -64,7 +66,7 @@ def _in_pieces(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Array) -> j
     together = min(together, n // piece)
 
     def product(start: int | jax.Array, count: int) -> jax.Array:
-        # Without the barriers XLA would fuse what is written out here with the product, which is slower than both.
+        # Without the barriers XLA would fuse the explicit transpose with the product, which is slower than both.
         right: list[jax.Array] | jax.Array
         left, w, *right = (lax.dynamic_slice_in_dim(a, start, count * piece) for a in (v, weights, *xs))
         right = w[:, None] * jnp.concatenate(right, axis=-1)
@@ -81,7 +83,9 @@ def _in_pieces(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Array) -> j
 
 
 def _pieces(columns: int) -> tuple[int, int]:
-    """How many rows a piece has, and how many pieces are multiplied together: the fastest of those that were tried."""
+    """The number of rows of a piece, and the number of pieces that are multiplied together: the fastest measured
+    values.
+    """
     if columns > _FEW_COLUMNS:
         return 400, 1
     piece = 400 if columns <= 32 else 200

@@ -1,8 +1,8 @@
-"""Toeplitz matrices on plain JAX arrays: layout, and products with dense matrices.
+"""Toeplitz matrices as plain JAX arrays: layout, and products with dense matrices.
 
-A Toeplitz matrix is ``values`` (..., d), the entries of its diagonals with the offsets ``first, first + 1, …``, each of
-them one number: ``A[i, j] = values[j - i - first]``. The other diagonals are structural zeros. The core ``shape``
-``(m, n)`` is static and may be rectangular.
+A Toeplitz matrix is ``values`` (..., d), one value for each of the diagonals with the offsets ``first, first + 1, …``:
+``A[i, j] = values[j - i - first]``. The other diagonals are structural zeros. The core ``shape`` ``(m, n)`` is static
+and may be rectangular.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ if TYPE_CHECKING:
     from .._core.typing import Shape
 
 SMALL = 128
-"""Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
-# So many diagonals are added up as shifted multiples of the operand, in one fused expression.
+"""Up to this size of a square matrix, a product with the dense form is as fast as transforms (with one right-hand
+side).
+"""
+# The maximum number of diagonals that are added as shifted multiples of the operand, in one fused expression.
 _SHIFTED_DIAGONALS = 24
 
 
 def full_range(shape: Shape) -> tuple[int, int]:
-    """The offsets of the first and the last diagonal of a matrix; ``(0, -1)``, that is none, if it is empty."""
+    """Offsets of the first and the last diagonal of a matrix; ``(0, -1)`` (none) if it is empty."""
     m, n = shape
     return (1 - m, n - 1) if m and n else (0, -1)
 
 
 def covers(values: jax.Array, first: int, shape: Shape) -> bool:
-    """Whether every diagonal is stored."""
+    """Return whether every diagonal is stored."""
     low, high = full_range(shape)
     return first == low and values.shape[-1] == high - low + 1
 
 
 def elements(values: jax.Array, first: int, i: jax.Array | int, j: jax.Array | int) -> jax.Array:
-    """The entries at rows `i` and columns `j`, which broadcast together."""
+    """Entries at rows `i` and columns `j`, which broadcast together."""
     index: Any  # an array, since one of `i` and `j` is
     d, index = values.shape[-1], j - i - first
     if d == 0:
@@ -67,12 +69,12 @@ def to_dense(values: jax.Array, first: int, shape: Shape) -> jax.Array:
 
 
 def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: jax.Array | None = None) -> jax.Array:
-    """``A @ x``, in ``O((m + n) log(m + n))`` for each column, and storage proportional to that of `values`, `x` and the
+    """``A @ x``, in ``O((m + n) log(m + n))`` for each column, and storage proportional to the sizes of `values`, `x` and the
     result.
 
-    Few diagonals are added up as shifted multiples of `x`; small matrices are expanded; of inexact numbers everything else
-    is a convolution by Fourier transforms, whose rounding is normwise: relative to the largest elements of a column of `x`, not to
-    those that an element of the result has a part in. Integers are exact, in ``O(d m)`` for each column.
+    A few diagonals are added as shifted multiples of `x`, and small matrices use the dense form. Other products of inexact dtypes are
+    convolutions by Fourier transforms. Their rounding errors are normwise: relative to the largest elements of a column of `x`, not to
+    the terms of an element of the result. Integers are exact, in ``O(d m)`` for each column.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: ja
 
 
 def cyclic_matmul(c: jax.Array, x: jax.Array) -> jax.Array:
-    """``C @ x`` for the circulant matrix with the first column `c` (..., n), by transforms of length n."""
+    """``C @ x`` for the circulant matrix with first column `c` (..., n), by transforms of length n."""
     n = c.shape[-1]
     return _by_columns(None, (n, n), c, x)
 
@@ -144,7 +146,7 @@ def _by_columns(
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _by_transforms(first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array) -> jax.Array:
-    """``A @ x`` with the columns of `x` along the last axis, also where there are NaN and infinities."""
+    """``A @ x`` with the columns of `x` along the last axis, also with NaN and infinities."""
     return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)
 
 
@@ -161,8 +163,11 @@ def _by_transforms_jvp(
 
 
 def _decide(first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array) -> jax.Array:
-    """The transforms spread NaN and infinities over whole columns; then it is found out where they belong."""
-    # The branches take only what they need, and the product is made in one of them, so that nothing is copied.
+    """Compute by transforms, which spread NaN and infinities over whole columns, then determine their correct
+    positions.
+    """
+    # The branches take only the arrays that they need. The product is computed in one of them, so that nothing is
+    # copied.
     result: jax.Array = lax.cond(
         jnp.isfinite(values).all() & jnp.isfinite(x).all(),
         lambda values, x, _: convolved(first, shape, values, x),
@@ -181,15 +186,16 @@ def convolved(
     x: jax.Array,
     cyclic: Callable[[jax.Array, jax.Array, int], jax.Array] = cyclic,
 ) -> jax.Array:
-    """The finite product: a part of the convolution of `x` with the values in reverse; cyclic if `first` is None."""
+    """The finite product: a part of the convolution of `x` with the reversed values; cyclic if `first` is None."""
     m, n = shape
     if first is None:
         return cyclic(values, x, n)
     last = first + values.shape[-1] - 1
     if last < 0:  # rows above the first diagonal
         values, last = bands.pad_axis(values, 0, -last, -1), 0
-    # Element i of the product is element i + last of the convolution. Of a cyclic one it must be no sum of two: the
-    # entries at the offset `first` meet the end of x before they come around to row 0, those at `last` likewise.
+    # Element i of the product is element i + last of the convolution. A cyclic convolution must not add two elements
+    # there: the entries at the offset `first` reach the end of x before they wrap around to row 0, and likewise those
+    # at `last`.
     length = fast_length(max(m + last, n - first, values.shape[-1], n))
     return lax.slice_in_dim(cyclic(values[..., ::-1], x, length), last, last + m, axis=-1)
 
@@ -197,16 +203,18 @@ def convolved(
 def _with_special_values(
     first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array
 ) -> jax.Array:
-    """The product where not all is finite: the finite part, and where terms are NaN or infinite, which is counted."""
+    """The product if some terms are not finite: the finite part, and the positions where terms are NaN or infinite,
+    which are counted.
+    """
     if jnp.iscomplexobj(x):
         part = functools.partial(_with_special_values, first, shape)
         (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
         return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
     kinds_of_values, kinds_of_x = kinds_of(values), jnp.where(stored, kinds_of(x), _ABSENT)
 
-    # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
-    # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
-    # little of it, and the finite part (hence its odd condition) follows.
+    # XLA reserves the memory of this branch in every call. The allocator maps blocks above 32 MB again each time, which
+    # takes as long as a transform. So the pairs are counted one after the other, with transforms that need little
+    # memory. The finite part (hence its odd condition) follows.
     def count(step: jax.Array, found: jax.Array) -> jax.Array:
         left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
         v, w = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
@@ -219,8 +227,8 @@ def _with_special_values(
 
 
 def with_outcomes(found: jax.Array, finite: jax.Array) -> jax.Array:
-    """Sums, given those of the finite terms, and bits for +inf (1), -inf (2) and NaN (4) among the terms."""
-    # Both infinities add up to NaN.
+    """Combine sums of the finite terms with bits for +inf (1), -inf (2) and NaN (4) among the terms."""
+    # The sum of both infinities is NaN.
     result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
     return jnp.where(found >= 3, jnp.nan, result)
 
@@ -229,16 +237,17 @@ _ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN, _ABSENT = range(7)
 
 
 def kinds_of(x: jax.Array) -> jax.Array:
-    """What kind of number each is, of those above."""
+    """Classify each element by the kinds above."""
     signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
     infinite = jnp.where(x > 0, _PLUS, _MINUS)
     return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
 
 
 def entry_of(numbers: Sequence[int], index: jax.Array) -> jax.Array:
-    """An entry of a short list of integers below 64, which are the digits of a few constants.
+    """Entry of a short list of integers below 64, encoded as the digits of a few constants.
 
-    The list is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
+    The list is not an array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and
+    `custom_vmap` rejects that.
     """
     words = [sum(number << 6 * i for i, number in enumerate(numbers[k : k + 5])) for k in range(0, len(numbers), 5)]
     index = lax.convert_element_type(index, jnp.int32)
@@ -253,7 +262,7 @@ def _bits(*kinds: int) -> int:
 _ANY = _bits(_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN)
 _ABOVE, _BELOW, _INFINITE = _bits(_POSITIVE, _PLUS), _bits(_NEGATIVE, _MINUS), _bits(_PLUS, _MINUS)
 
-# Which kinds of entries and of elements of x make a term that is special, and its bit: 1 for +inf, 2 for -inf, 4 for NaN.
+# The kinds of entries and of elements of x whose product is special, and its bit: 1 for +inf, 2 for -inf, 4 for NaN.
 SPECIAL_PAIRS = (
     (_bits(_PLUS), _ABOVE, 1),
     (_bits(_MINUS), _BELOW, 1),
@@ -278,21 +287,21 @@ def windows(
     width: int,
     combine: Callable[[tuple[jax.Array, ...], tuple[jax.Array, ...], int, int], tuple[jax.Array, ...]],
 ) -> tuple[jax.Array, ...]:
-    """All windows of `width` neighbours reduced, by doubling: ``O(N log(width))``, and nothing is ever subtracted.
+    """Reduce all windows of `width` consecutive elements, by doubling: ``O(N log(width))``, without subtractions.
 
     Parameters
     ----------
     parts : tuple of jax.Array, (..., N)
-        The elements, in as many parts as the reduction needs.
+        The elements, as the parts that the reduction needs.
     width : int
         At least 1 and at most N.
     combine : callable
-        ``combine(left, right, a, b)``: the parts of a window of ``a + b`` elements from those of its halves.
+        ``combine(left, right, a, b)``: the parts of a window of ``a + b`` elements from the parts of its halves.
 
     Returns
     -------
     tuple of jax.Array, (..., N - width + 1)
-        Element s is about the elements ``s, …, s + width - 1``.
+        Element s belongs to the window ``s, …, s + width - 1``.
     """
     count, size, done, result = parts[0].shape[-1] - width + 1, 1, 0, None
     while True:
@@ -314,15 +323,15 @@ def reduce_rows(
     combine: Callable[[jax.Array, jax.Array], jax.Array],
     identity: jax.typing.ArrayLike,
 ) -> jax.Array:
-    """Each row reduced by an associative operation, where entries that are not stored change nothing: (..., m)."""
+    """Reduce each row by an associative operation; entries that are not stored have no effect: (..., m)."""
     m, n = shape
     d = values.shape[-1]
     width = min(d, n)
     if width == 0 or m == 0:
         return jnp.full((*values.shape[:-1], m), identity, values.dtype)
 
-    # Row i meets the offsets -i, …, n - 1 - i. Where the stored ones stick out of these, the window of `width` offsets is
-    # moved so far that it does so at the other end, into the padding; so there are three runs of rows.
+    # Row i covers the offsets -i, …, n - 1 - i. If the stored offsets extend beyond these, the window of `width`
+    # offsets is shifted so that it extends into the padding at the other end. So there are three runs of rows.
     def start(i: int) -> int:
         return max(-i, min(first, n - width - i))
 
@@ -343,10 +352,10 @@ def reduce_rows(
 
 
 def spread(values: jax.Array, width: int, squared_magnitude: Callable[[jax.Array], jax.Array]) -> tuple[jax.Array, ...]:
-    """Of all windows of `width` neighbours the mean, and the sum of squared deviations from it.
+    """Mean of all windows of `width` consecutive elements, and the sum of squared deviations from it.
 
-    The halves of a window are put together as by Chan, Golub and LeVeque, "Algorithms for computing the sample variance",
-    The American Statistician 37 (1983), 242-247: terms of one sign, so that nothing cancels.
+    The halves of a window are combined as in Chan, Golub and LeVeque, "Algorithms for computing the sample variance",
+    The American Statistician 37 (1983), 242-247: all terms have one sign, so that nothing cancels.
     """
 
     def combine(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...], a: int, b: int) -> tuple[jax.Array, ...]:

@@ -1,15 +1,14 @@
-"""Tridiagonal systems in linear time, with derivatives that cost two more solves.
+"""Tridiagonal linear systems in linear time, with derivatives that cost two more solves.
 
-On the CPU, three algorithms share the work:
+On the CPU there are three algorithms:
 
 * one matrix: LAPACK's ``gtsv``, Gaussian elimination with partial pivoting, through ``jax.lax.linalg``;
-* positive definite: elimination without pivoting (LDL^H) and back substitution, a loop each. XLA compiles a loop whose
-  body touches less than about 1 KB to native code (``xla_cpu_small_call`` in its HLO), 5 ns a row; beyond that every
-  iteration costs a microsecond. So the loops take a few systems side by side, which also hides the latency of the
-  divisions, and no more;
-* a batch: the same elimination, which watches its own stability. One unstable system sends the batch to LAPACK.
+* positive definite: elimination without pivoting (LDL^H) and back substitution, a loop each. XLA compiles a loop whose body touches less
+  than about 1 KB to native code (``xla_cpu_small_call`` in its HLO), 5 ns per row. Otherwise every iteration costs a microsecond. So the
+  loops process only a few linear systems together, which also hides the latency of the divisions;
+* a batch: the same elimination, with a stability check. One unstable system sends the batch to LAPACK.
 
-On other devices ``jax.lax.linalg`` solves all of them (a loop over the rows is hopeless there).
+Other devices use ``jax.lax.linalg`` for all linear systems, since a loop over the rows is slow there.
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ if TYPE_CHECKING:
 
     import jax
 
-# Right-hand sides in double precision that a loop body can hold and still be compiled to a native loop.
+# The maximum number of right-hand sides in double precision for which a loop is compiled to a native loop.
 _NATIVE_COLUMNS = 4
 
-# Elimination without pivoting is trusted while no update exceeds this times the entries that it meets: the backward
-# error of an entry is the precision times this. (Diagonally dominant and positive definite matrices stay below 1.)
+# Elimination without pivoting is accepted if no update exceeds this factor times the entries that it is added to. The
+# backward error of an entry is then the precision times this factor. (Diagonally dominant and positive definite
+# matrices stay below 1.)
 _GROWTH = 8
 
 
@@ -43,7 +43,7 @@ def solve(
     Parameters
     ----------
     lower, diag, upper : jax.Array, (..., n - 1), (..., n), (..., n - 1)
-        Diagonals of ``A``, of the dtype of `b`. Batches broadcast.
+        Diagonals of ``A``, of the dtype of `b`. Batch shapes broadcast.
     b : jax.Array, (..., n, k)
     positive_definite : bool
         Whether ``A`` is known to be Hermitian positive definite. Then `upper` is not read.
@@ -77,7 +77,7 @@ def solve(
 
 def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     x = _pivoted(lower, diag, upper, b)
-    # The accelerators' solvers tell no pivots: what they make of finite input must do.
+    # The solvers on accelerators do not return pivots: the result for finite input decides.
     finite_input = jnp.all(jnp.array([jnp.all(jnp.isfinite(v)) for v in (lower, diag, upper, b)]))
     return x, jnp.all(jnp.isfinite(x)) | ~finite_input
 
@@ -100,7 +100,7 @@ def _positive_definite_on_cpu(
     diag = diag.real.astype(diag.dtype)
     if _columns(b) <= _NATIVE_COLUMNS:
         return _eliminate(lower, diag, upper, b, True)
-    # Too many columns for a native loop: LAPACK solves, and an elimination of a single column tells the pivots.
+    # Too many columns for a native loop: LAPACK solves, and an elimination of a single column yields the pivots.
     y, ok = _eliminate(lower, diag, upper, jnp.zeros_like(b[..., :1]), True)
     return _pivoted(lower, diag, upper, b) + y, ok
 
@@ -117,10 +117,10 @@ def _pivoted(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) 
 
 
 def _nonsingular(lower: jax.Array, diag: jax.Array, upper: jax.Array, x: jax.Array) -> jax.Array:
-    """Whether no pivot of Gaussian elimination with partial pivoting is zero.
+    """Return whether no pivot of Gaussian elimination with partial pivoting is zero.
 
-    LAPACK knows but ``jax.lax.linalg`` keeps it to itself and only sets the whole solution to NaN. So the first
-    entries are looked at, and the pivots are computed once more in the rare case that one of them is NaN.
+    ``jax.lax.linalg`` does not return LAPACK's flag, and only sets the whole solution to NaN. So the first entries are
+    checked. The pivots are recomputed in the rare case that one of these entries is NaN.
     """
 
     def from_pivots() -> jax.Array:
@@ -154,10 +154,10 @@ def _pivots_nonzero(lower: jax.Array, diag: jax.Array, upper: jax.Array) -> jax.
 def _eliminate(
     lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool
 ) -> tuple[jax.Array, jax.Array]:
-    """Eliminate without pivoting, a few systems at a time.
+    """Eliminate without pivoting, a few linear systems at a time.
 
-    Returns the solution and whether the pivots are positive, or the elimination stable, in all systems. Where a pivot
-    is not positive the solution is NaN.
+    Returns the solution and whether, in all linear systems, the pivots are positive, or the elimination is stable. The
+    solution is NaN for a pivot that is not positive.
     """
     *_, n, k = b.shape
     systems = [v.reshape(-1, *v.shape[-r:]) for v, r in ((lower, 1), (diag, 1), (upper, 1), (b, 2))]
@@ -181,9 +181,9 @@ def _eliminate(
 def _eliminate_together(
     lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool, unroll: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The Thomas algorithm on systems side by side: (s, n - 1), (s, n), (s, n - 1) and (s, n, k).
+    """Apply the Thomas algorithm to several linear systems together: (s, n - 1), (s, n), (s, n - 1) and (s, n, k).
 
-    The loops write each buffer once an iteration and read none that they write: XLA then works in place.
+    The loops write each buffer once per iteration, and read no buffer that they write, so that XLA works in place.
     """
     n = diag.shape[1]
     lower, diag, upper = lower[..., None], diag[..., None], upper[..., None]
@@ -235,5 +235,5 @@ def _set_row(a: jax.Array, i: int | jax.Array, row: jax.Array) -> jax.Array:
 
 
 def _size(z: jax.Array) -> jax.Array:
-    """|z|, of complex numbers the cheaper |re| + |im| that LAPACK compares with."""
+    """|z|; for complex numbers the cheaper |re| + |im| that LAPACK compares."""
     return jnp.abs(z.real) + jnp.abs(z.imag) if jnp.iscomplexobj(z) else jnp.abs(z)

@@ -1,6 +1,7 @@
 """The tridiagonal form of a Hermitian matrix, and determinants of tridiagonal matrices, on plain JAX arrays.
 
-A form costs half of what eigenvectors cost, and will do for systems and determinants of ``A + c I`` with any number of numbers c.
+The form costs half as much as eigenvectors. It suffices for linear systems and determinants of ``A + c I`` with any
+number of scalars c.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from jax import Array, lax
 
 
 def tridiagonal_form(x: Array) -> tuple[Array, Array, Array]:
-    """Unitary Q and real symmetric tridiagonal T with ``x = Q T Q^H``.
+    """Return a unitary Q and a real symmetric tridiagonal T with ``x = Q T Q^H``.
 
     Parameters
     ----------
     x : jax.Array, (..., n, n)
-        Its Hermitian part counts.
+        The Hermitian part is used.
 
     Returns
     -------
@@ -28,19 +29,19 @@ def tridiagonal_form(x: Array) -> tuple[Array, Array, Array]:
     By Householder's reflections, in ``8 n**3 / 3`` operations: LAPACK's ``sytrd`` (``hetrd``) and ``orgtr``.
     """
     reflections, diag, beside, scales = lax.linalg.tridiagonal((x + x.conj().mT) / 2, lower=True)
-    # They leave the first row alone.
+    # The reflections leave the first row unchanged.
     q = lax.linalg.householder_product(reflections[..., 1:, :-1], scales)
     padded = jnp.pad(q, [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)])
     return padded.at[..., 0, 0].set(1), diag, beside
 
 
 def pivots(diag: Array, beside: Array) -> Array:
-    """The pivots of symmetric tridiagonal matrices in elimination without exchanges: numbers whose product is the determinant.
+    """Pivots of symmetric tridiagonal matrices in elimination without pivoting; their product is the determinant.
 
     Parameters
     ----------
     diag, beside : jax.Array, (..., n) and (..., n - 1)
-        The diagonals; of equal dtype.
+        The diagonals, of the same dtype.
 
     Returns
     -------
@@ -48,9 +49,9 @@ def pivots(diag: Array, beside: Array) -> Array:
 
     Notes
     -----
-    However small a pivot is on the way, those that are computed belong to a matrix whose elements beside the diagonal differ by a few
-    rounding errors each (Demmel, *Applied Numerical Linear Algebra*, Lemma 5.3), so that determinants need no exchanges, though systems
-    do. A pivot of next to nothing is made so large that what follows does not overflow: a change far below a rounding error.
+    Even if a pivot is small, the computed pivots belong to a matrix whose off-diagonal elements differ by a few rounding errors each
+    (Demmel, *Applied Numerical Linear Algebra*, Lemma 5.3). So determinants need no pivoting, although linear systems do. A negligible
+    pivot is increased so that no overflow follows; this change is far below a rounding error.
     """
     tiny = jnp.finfo(diag.dtype).tiny
 

@@ -1,4 +1,4 @@
-"""NaN for what does not exist, in values and in derivatives."""
+"""NaN for undefined values and derivatives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .flags import custom_jvp
 
 @custom_jvp
 def nan_unless(exists: Array, x: Array) -> Array:
-    """The array `x`, NaN where a condition that broadcasts is false. So are the derivatives; those of a selection would be zero there."""
+    """The array `x`, NaN where a condition that broadcasts is false, and so are the derivatives. A selection would have
+    zero derivatives there.
+    """
     return jnp.where(exists, x, jnp.nan)
 
 
@@ -33,7 +35,7 @@ def _differentiable_if_jvp(primals: tuple[Array, Array], tangents: tuple[Array, 
 
 
 def _nan_or(change: Array, exists: Array, x: Array) -> Array:
-    """The change of `x`, NaN where a condition is false. A factor, and not a selection, keeps the NaN in reverse mode."""
+    """The change of `x`, NaN where a condition is false. A factor, unlike a selection, keeps the NaN in reverse mode."""
     factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
     if jnp.iscomplexobj(x):
         return lax.complex(change.real * factor, change.imag * factor)
@@ -41,10 +43,10 @@ def _nan_or(change: Array, exists: Array, x: Array) -> Array:
 
 
 def log_of_zero(zero: Array) -> Array:
-    """Minus infinity for a zero that was computed from finite numbers, NaN for another one. Derivatives of all orders are NaN."""
+    """Minus infinity for a zero computed from finite values, NaN for any other zero. Derivatives of all orders are NaN."""
     return differentiable_if(jnp.array(False), jnp.exp(jnp.abs(zero))) - jnp.inf
 
 
 def nowhere(x: Array) -> Array:
-    """NaN in the place of `x`, with derivatives of all orders that are NaN."""
+    """NaN instead of `x`, with derivatives of all orders that are NaN."""
     return nan_unless(jnp.array(False), jnp.exp(x))

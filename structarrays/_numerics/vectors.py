@@ -1,4 +1,4 @@
-"""Products of matrices with vectors, by routines for matrices."""
+"""Products of matrices and vectors, by routines for matrices."""
 
 from __future__ import annotations
 

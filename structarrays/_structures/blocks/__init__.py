@@ -14,4 +14,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("BlockBanded", "BlockDiagonal", "block_tridiagonal")
-"""What the namespace has of this package."""
+"""Public names of this package."""

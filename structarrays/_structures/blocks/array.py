@@ -1,4 +1,4 @@
-"""`Blocks`: what `BlockDiagonal` and `BlockBanded` have in common, the storage by runs of equal blocks."""
+"""`Blocks`: the base class of `BlockDiagonal` and `BlockBanded`, with storage by runs of equal blocks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 
 class Run(NamedTuple):
-    """Where a run of equal blocks stands: `count` blocks of height × width, each below and to the right of the one before,
-    the first with its upper left corner at (row, column).
+    """Position of a run of equal blocks.
+
+    The run consists of `count` blocks of height × width. Each block begins at the lower right corner of the previous
+    block; the first block has its upper left corner at (row, column).
     """
 
     row: int
@@ -34,35 +36,35 @@ class Run(NamedTuple):
 
     @property
     def rows(self) -> slice:
-        """The rows of the matrix that it meets."""
+        """The rows of the matrix that the run covers."""
         return slice(self.row, self.row + self.count * self.height)
 
     @property
     def columns(self) -> slice:
-        """The columns of the matrix that it meets."""
+        """The columns of the matrix that the run covers."""
         return slice(self.column, self.column + self.count * self.width)
 
     @property
     def size(self) -> int:
-        """The number of its entries."""
+        """The number of entries."""
         return self.count * self.height * self.width
 
     @property
     def distances(self) -> tuple[int, int]:
-        """The lowest and the highest ``j - i`` of its entries (i, j), if it has any."""
-        # Along a run the corners of the blocks move away from the diagonal, or towards it: the ends say it all.
+        """The smallest and the largest ``j - i`` of the entries (i, j), if there are any."""
+        # Along a run the corners of the blocks move monotonically relative to the diagonal, so that both ends suffice.
         corners = [self.column - self.row + t * (self.width - self.height) for t in (0, self.count - 1)]
         return min(corners) - self.height + 1, max(corners) + self.width - 1
 
     def positions(self) -> tuple[jax.Array, jax.Array]:
-        """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of its entries, as expressions."""
+        """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of the entries, as expressions."""
         t = jnp.arange(self.count)[:, None, None]
         i = self.row + t * self.height + jnp.arange(self.height)[:, None]
         j = self.column + t * self.width + jnp.arange(self.width)
         return i, j
 
     def meets(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Which of the rectangles of intervals of rows and of columns have some of its entries, if it has any."""
+        """Return which rectangles of row and column intervals contain entries of the run, if it has any."""
         first_row, last_row = _blocks_met(rows, self.row, self.height, self.count)
         first_column, last_column = _blocks_met(columns, self.column, self.width, self.count)
         met: np.ndarray = np.maximum(first_row[:, None], first_column) <= np.minimum(last_row[:, None], last_column)
@@ -70,22 +72,23 @@ class Run(NamedTuple):
 
 
 def _blocks_met(intervals: np.ndarray, start: int, size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the first and the last of some pieces of a line that each interval meets."""
+    """Return the first and the last of some pieces of an axis that each interval meets."""
     first, last = (intervals[:, 0] - start) // size, (intervals[:, 1] - 1 - start) // size
     return np.maximum(first, 0), np.minimum(last, count - 1)
 
 
 class Blocks(EntryArray):
-    """A matrix that stores runs of equal blocks: a parameter ``(..., k, h, w)`` for each run, and behind them the background.
+    """A matrix that stores runs of equal blocks: a parameter ``(..., k, h, w)`` for each run, followed by the
+    background.
 
-    A subclass says in `runs` where each stands, from its static part.
+    A subclass derives the position of each run in `runs`, from the static part.
     """
 
     __slots__ = ()
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Where the blocks of each parameter stand."""
+        """The position of each run."""
         raise NotImplementedError
 
     @property
@@ -100,12 +103,12 @@ class Blocks(EntryArray):
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The same: the parameters that hold entries."""
+        """The parameters that contain entries: the same as `blocks`."""
         return self.blocks
 
     @property
     def background(self) -> jax.Array | None:
-        """The value of all entries that are not stored: None is the structural zero."""
+        """The value of all entries that are not stored. None is the structural zero."""
         background: jax.Array | None = self._value[0][-1]
         return background
 
@@ -159,8 +162,9 @@ def batch_of_blocks(leaves: Leaves) -> Shape:
 
 
 def missing(x: Blocks, axis: int) -> list[tuple[int, int, int]]:
-    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``): where all lines between
-    `start` and `stop` lack as many, one triple ``(start, stop, count)``.
+    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``).
+
+    Returns triples ``(start, stop, count)``: each row or column from `start` to `stop` lacks `count` entries.
     """
     length, across = x.core_shape if axis == -1 else x.core_shape[::-1]
     spans = [(r.rows, r.width) if axis == -1 else (r.columns, r.height) for r in x.runs]
@@ -172,7 +176,7 @@ def missing(x: Blocks, axis: int) -> list[tuple[int, int, int]]:
 
 
 def grid_offsets(offset: int, shape: Shape, block: Shape) -> set[int]:
-    """The block offsets at which a diagonal of a matrix has entries, if the matrix is cut into blocks."""
+    """Return the block offsets at which a diagonal of a matrix has entries, if the matrix is cut into blocks."""
     i = np.arange(max(0, -offset), min(shape[0], shape[1] - offset))
     return {int(d) for d in np.unique((i + offset) // block[1] - i // block[0])}
 
@@ -182,7 +186,7 @@ def grid_offsets(offset: int, shape: Shape, block: Shape) -> set[int]:
 
 @elements.kernel(Blocks)
 def element(x: Blocks, i: jax.Array, j: jax.Array) -> jax.Array:
-    """By one look at each run."""
+    """Look the entry up in each run."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background.reshape(x.batch_shape + (1,) * len(shape))
     value = jnp.broadcast_to(fill, x.batch_shape + shape)
@@ -198,7 +202,7 @@ def element(x: Blocks, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def diagonal_of(x: Blocks, offset: int) -> jax.Array:
-    """The diagonal with this offset, stored or not."""
+    """The diagonal at this offset, stored or not."""
     m, n = x.core_shape
     first, stop = max(0, -offset), max(0, -offset, min(m, n - offset))
     aligned = [r.height == r.width and r.row == r.column for r in x.runs]

@@ -1,4 +1,4 @@
-"""`BlockBanded`: block-tridiagonal matrices and wider ones, stored by block diagonals."""
+"""`BlockBanded`: block-tridiagonal and block-banded matrices, stored by block diagonals."""
 
 from __future__ import annotations
 
@@ -29,34 +29,35 @@ if TYPE_CHECKING:
 
 
 class BlockBanded(Blocks):
-    r"""A matrix of equal blocks that stores some of its block diagonals.
+    r"""A matrix of equal blocks, stored by block diagonals.
 
     Parameters
     ----------
     blocks : sequence of array_like
-        The blocks of each block diagonal, ``(..., length, bm, bn)``, as many as it has. All have the same block shape
-        ``(bm, bn)``, and the batch shapes broadcast.
+        The blocks of each block diagonal, ``(..., length, bm, bn)``, where `length` is the number of blocks on the diagonal. All
+        blocks have the same shape ``(bm, bn)``. The batch shapes broadcast.
     offsets : sequence of int
-        Which block diagonal each is: ``0`` the main one, positive above, negative below. At least one, in any order.
+        The offset of each block diagonal: ``0`` is the main diagonal, positive offsets are above it, negative offsets below. At
+        least one offset, in any order.
     shape : tuple of int, optional
-        The core shape ``(m, n)``, multiples of the block shape. By default K × K blocks, as the first block diagonal says.
+        The core shape ``(m, n)``, multiples of the block shape. Default: K × K blocks, determined by the first block diagonal.
 
     Raises
     ------
     ValueError
-        If offsets repeat or lie outside of the matrix, a block diagonal has another length than its place says, the block shapes
-        differ or are empty, or they do not divide the shape.
+        If offsets repeat or lie outside of the matrix, a block diagonal does not have the length that its offset requires, the
+        block shapes differ or are empty, or the block shape does not divide the core shape.
 
     Notes
     -----
     Block t of the block diagonal with offset d is the block in block row ``t + max(0, -d)`` and block column
-    ``t + max(0, d)``. With d block diagonals of K blocks of b × b the costs are
+    ``t + max(0, d)``. With d block diagonals of K blocks of b × b, the costs are:
 
     ==================================================  =======================================================
     elementwise, reductions, transpose, `diagonal`      ``O(d K b**2)``
     times a vector, times a matrix of p columns         ``O(d K b**2)``, ``O(d K b**2 p)``
-    times one of d' block diagonals                     ``O(d d' K b**3)``, the result has up to d + d' - 1
-    `solve`, `cholesky`; w block diagonals on a side    ``O(K (w b)**3 / w)``, ``K (w b)**2`` numbers
+    times one with d' block diagonals                   ``O(d d' K b**3)``; the result has up to d + d' - 1
+    `solve`, `cholesky`; w block diagonals per side     ``O(K (w b)**3 / w)``, memory ``O(K (w b)**2)``
     ==================================================  =======================================================
 
     Examples
@@ -76,9 +77,11 @@ class BlockBanded(Blocks):
         blocks = vectors(blocks, "blocks", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(blocks) != len(offsets):
-            raise ValueError(f"blocks and offsets must be as many, got {len(blocks)} and {len(offsets)}")
+            raise ValueError(f"blocks and offsets must have the same length, got {len(blocks)} and {len(offsets)}")
         if not blocks:
-            raise ValueError("blocks must hold at least one block diagonal, got none; Banded([], (), shape) is zero")
+            raise ValueError(
+                "blocks must contain at least one block diagonal, got none; for a zero matrix use Banded([], (), shape)"
+            )
         if len(set(offsets)) != len(offsets):
             raise ValueError(f"offsets must differ from each other, got {tuple(offsets)}")
         for i, b in enumerate(blocks):
@@ -88,7 +91,7 @@ class BlockBanded(Blocks):
         for i, b in enumerate(blocks):
             if b.shape[-2:] != block or 0 in block:
                 raise ValueError(
-                    f"blocks must have one block shape, not empty, got {block} and blocks[{i}] of {b.shape[-2:]}"
+                    f"blocks must have the same nonempty block shape, got {block} and blocks[{i}] of {b.shape[-2:]}"
                 )
         if shape is None:
             count = blocks[0].shape[-3] + abs(offsets[0])
@@ -99,11 +102,11 @@ class BlockBanded(Blocks):
         grid = (shape[0] // block[0], shape[1] // block[1])
         for b, k in zip(blocks, offsets, strict=True):
             if not -grid[0] < k < grid[1] and k != 0:
-                raise ValueError(f"offsets must lie inside of a matrix of {grid} blocks, got {k}")
+                raise ValueError(f"offsets must lie inside the matrix of {grid} blocks, got {k}")
             length = band_kernel.diagonal_length(grid, k)
             if b.shape[-3] != length:
                 raise ValueError(
-                    f"the block diagonal with offset {k} of {grid} blocks has {length} of them, got {b.shape[-3]}"
+                    f"the block diagonal with offset {k} must have {length} blocks in a grid of {grid} blocks, got {b.shape[-3]}"
                 )
         return cast("BlockBanded", block_banded(dict(zip(offsets, blocks, strict=True)), grid, block))
 
@@ -129,7 +132,7 @@ class BlockBanded(Blocks):
 
     @property
     def pieces(self) -> int:
-        """For how many pieces of one size the block diagonals are padded."""
+        """The numbers of pieces of equal size for which the block diagonals are padded."""
         return self.meta[3] if len(self.meta) > 3 else 1
 
     @property
@@ -142,7 +145,7 @@ class BlockBanded(Blocks):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Where the blocks of each parameter stand."""
+        """The position of each run."""
         return _runs(self.meta)
 
     def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> BlockBanded:
@@ -176,7 +179,7 @@ class BlockBanded(Blocks):
         dense = jnp.broadcast_to(fill, (*self.batch_shape, rows, height, columns, width))
         place = [lax.broadcasted_iota(jnp.int32, (rows, 1, columns, 1), axis) for axis in (0, 2)]
         for k, blocks in zip(self.offsets, self.blocks, strict=True):
-            # Aligned with the block rows: one expression, that fuses.
+            # Align with the block rows: one expression, which XLA fuses.
             before = max(0, -k)
             widths = [(0, 0)] * (blocks.ndim - 3) + [(before, rows - before - blocks.shape[-3]), (0, 0), (0, 0)]
             dense = jnp.where(place[1] - place[0] == k, jnp.pad(blocks, widths)[..., :, :, None, :], dense)
@@ -188,16 +191,16 @@ class BlockBanded(Blocks):
     def from_dense(
         cls, a: ParameterLike, block: int | Sequence[int], offsets: Collection[int] | None = None
     ) -> BlockBanded:
-        """The block-banded matrix from its dense values.
+        """Convert a dense matrix to a block-banded one.
 
         Parameters
         ----------
         a : array_like, (..., m, n)
-            The matrix; outside of the block diagonals it must be zero.
+            The matrix. It must be zero outside of the block diagonals.
         block : int or (int, int)
             The size or the shape of a block.
         offsets : sequence of int, optional
-            The block diagonals; by default those that are not zero in all of the batch, and at least the main one.
+            The block diagonals to store. Default: all that contain nonzero values, and at least the main one.
 
         Returns
         -------
@@ -206,9 +209,9 @@ class BlockBanded(Blocks):
         Raises
         ------
         ValueError
-            If the block shape does not divide the matrix, or there are nonzero values elsewhere (not noticed under `jax.jit`).
+            If the block shape does not divide the matrix, or there are nonzero values elsewhere (not checked under `jax.jit`).
         TypeError
-            If `offsets` is left out under `jax.jit`.
+            If `offsets` is omitted under `jax.jit`.
 
         Examples
         --------
@@ -221,10 +224,12 @@ class BlockBanded(Blocks):
             raise ValueError(f"a must be a matrix (..., m, n), got shape {a.shape}")
         shape = a.shape[-2:]
         if 0 in block or 0 in shape or shape[0] % block[0] or shape[1] % block[1]:
-            raise ValueError(f"a must be made up of blocks of shape {block}, got shape {a.shape}")
+            raise ValueError(f"a must be divisible into blocks of shape {block}, got shape {a.shape}")
         if offsets is None:
             if isinstance(a, jax.core.Tracer):
-                raise TypeError("offsets must be given under jax.jit, since they cannot depend on values")
+                raise TypeError(
+                    "offsets must be given under jax.jit, since they are static and cannot depend on values"
+                )
             i, j = np.nonzero(np.any(np.asarray(a) != 0, axis=tuple(range(a.ndim - 2))))
             offsets = {0, *np.unique(j // block[1] - i // block[0]).tolist()}
         empty = without_values(offsets, shape, block, a.dtype)
@@ -234,7 +239,7 @@ class BlockBanded(Blocks):
 
     @classmethod
     def from_banded(cls, x: Banded, block: int | Sequence[int]) -> BlockBanded:
-        """The block-banded matrix of a banded (or diagonal) one, without a dense form between them.
+        """Convert a banded (or diagonal) matrix to a block-banded one, without a dense intermediate.
 
         Parameters
         ----------
@@ -246,7 +251,7 @@ class BlockBanded(Blocks):
         Returns
         -------
         BlockBanded
-            With the block diagonals that `x` meets, and at least one.
+            The block diagonals that contain stored entries of `x`, and at least one.
 
         Raises
         ------
@@ -261,31 +266,31 @@ class BlockBanded(Blocks):
         """
         block = _block_shape(block, "block")
         if not isinstance(x, Banded):
-            raise TypeError(f"x must be a Banded array, got {type(x).__name__}; from_dense takes any values")
+            raise TypeError(f"x must be a Banded array, got {type(x).__name__}; use from_dense for other arrays")
         m, n = x.core_shape
         if 0 in (*block, m, n) or m % block[0] or n % block[1]:
-            raise ValueError(f"x must be made up of blocks of shape {block}, got shape {x.shape}")
+            raise ValueError(f"x must be divisible into blocks of shape {block}, got shape {x.shape}")
         empty = without_values(needed_offsets(x, block) or {0}, (m, n), block, x.dtype, x.batch_shape)
         return explicit.call(lambda x: empty.rebuild(restrict(x, empty).entries, x.background), x)
 
     @classmethod
     def from_bsr(cls, matrix: Any) -> BlockBanded:
-        """The block-banded matrix of a `scipy.sparse.bsr_array`: the block diagonals on which it stores blocks.
+        """Convert a `scipy.sparse.bsr_array` to a block-banded matrix.
 
         Parameters
         ----------
         matrix : scipy.sparse.bsr_array or bsr_matrix
-            Blocks that it stores twice are added.
+            Duplicate blocks are added.
 
         Returns
         -------
         BlockBanded
-            With zero blocks where the matrix has none on these block diagonals, and at least with the main one.
+            The block diagonals on which the matrix stores blocks, and at least the main one. Missing blocks are zero.
 
         Raises
         ------
         TypeError
-            If it is no such matrix.
+            If `matrix` is not in BSR format.
 
         Examples
         --------
@@ -327,7 +332,7 @@ def _core_shape(meta: Meta) -> tuple[int, int]:
 def without_values(
     offsets: Collection[int], shape: Shape, block: Shape, dtype: np.dtype, batch: Shape = ()
 ) -> BlockBanded:
-    """The array of zeros with these block diagonals, checked."""
+    """Validated array of zeros with these block diagonals."""
     grid = (shape[0] // block[0], shape[1] // block[1])
     zeros = [jnp.zeros((*batch, band_kernel.diagonal_length(grid, operator.index(k)), *block), dtype) for k in offsets]
     return BlockBanded(zeros, tuple(offsets), shape)
@@ -342,14 +347,14 @@ def block_banded(
     dtype: np.dtype | None = None,
     batch: Shape = (),
 ) -> BlockBanded | Banded:
-    """The array with these block diagonals (by offset), from a kernel; a `Banded` without diagonals where there are none.
+    """Array with these block diagonals (by offset), for kernels; a `Banded` without diagonals if there are none.
 
     Parameters
     ----------
     blocks, grid, block, background
         The block diagonals by offset, the number of block rows and columns, the shape of a block, and the background.
     dtype, batch
-        What the array has where there is no block diagonal.
+        The dtype and the batch shape of the array if there is no block diagonal.
     """
     if not blocks:
         return bands([], (), (grid[0] * block[0], grid[1] * block[1]), background, dtype=dtype, batch=batch)
@@ -363,7 +368,7 @@ def block_banded(
 
 
 def block_tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: ParameterLike) -> BlockBanded:
-    """The matrix of k × k blocks with three block diagonals.
+    """Block-tridiagonal matrix of k × k blocks.
 
     Parameters
     ----------
@@ -373,7 +378,7 @@ def block_tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: Paramete
     Returns
     -------
     BlockBanded
-        With offsets ``(-1, 0, 1)``.
+        The matrix of shape ``(..., k m, k m)``, with offsets ``(-1, 0, 1)``.
 
     Examples
     --------
@@ -401,7 +406,7 @@ def block_tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: Paramete
     return BlockBanded([lower, diag, upper], (-1, 0, 1), (k * block[0], k * block[1]))
 
 
-# ---- other structures on a grid of blocks -------------------------------------------------------------------------
+# ---- conversions between structures on a grid of blocks --------------------------------------------------------------
 
 
 def at_offsets(x: BlockBanded, offsets: Collection[int]) -> BlockBanded | Banded:
@@ -419,12 +424,12 @@ def at_offsets(x: BlockBanded, offsets: Collection[int]) -> BlockBanded | Banded
 
 
 def needed_offsets(x: Banded, block: Shape) -> set[int]:
-    """The block diagonals that hold a banded matrix cut into blocks."""
+    """Return the block diagonals that contain a banded matrix cut into blocks."""
     return set().union(*(grid_offsets(k, x.core_shape, block) for k in x.offsets))
 
 
 def from_uniform(x: BlockDiagonal) -> BlockBanded:
-    """A block-diagonal matrix of equal blocks as a block-banded one."""
+    """Convert a block-diagonal matrix of equal blocks to a block-banded one."""
     k, *block = x.meta[0]
     return BlockBanded.make(x._value[0], ((0,), (k, k), tuple(block)))
 

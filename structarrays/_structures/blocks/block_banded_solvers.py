@@ -1,4 +1,6 @@
-"""Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves; what is left to their banded form."""
+"""Linear systems and Cholesky factors of block-banded matrices, computed block by block. Other functions use the banded
+form.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ from ..banded.array import Banded, bands
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import solved
 from ..fallback.singular_values import of_singular_values
-from ..sparse.solvers import has_few_blocks, is_large  # and so the kernels here come before those there
+
+# import first: kernels of this module then precede kernels of `sparse.solvers`
+from ..sparse.solvers import has_few_blocks, is_large
 from ..sparse.sparse_joins import to_sparse
 from . import block_tridiagonal
 from .block_banded import BlockBanded, block_banded
@@ -47,26 +51,28 @@ if TYPE_CHECKING:
     from ..._core.typing import Result
 
 SMALLEST, LARGEST = 5, 64
-"""Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
+"""The range of block sizes that are solved by blocks. Smaller blocks are solved faster as bands. Block rows are not
+merged to larger blocks, since these contain zeros.
+"""
 
 SMALLEST_OF_DETERMINANTS = 8
-"""The same for determinants and selected inverses."""
+"""The same limit for determinants and selected inverses."""
 
 
 def _width(x: BlockBanded) -> int:
-    """How many block rows together have entries in no more than the blocks beside their own."""
+    """Number of block rows to merge, so that entries lie only in the diagonal and the adjacent blocks."""
     return max(1, *map(abs, x.offsets))
 
 
 def has_near_blocks(x: BlockBanded, *args: Any, **static: Any) -> bool:
-    """Whether a matrix of square blocks has a block-tridiagonal form without many zeros inside of the blocks (static)."""
+    """Return whether a matrix of square blocks has a block-tridiagonal form whose blocks contain few zeros (static)."""
     square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
     width = _width(x)
     return square and x.grid[0] > 0 and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
 
 
 def is_solved_by_blocks(x: BlockBanded, *args: Any) -> bool:
-    """Whether systems are solved by elimination in that form (static)."""
+    """Return whether linear systems are solved by elimination in the block-tridiagonal form (static)."""
     return is_large(x.shape[-1]) and x.block_shape[0] * _width(x) >= SMALLEST and has_near_blocks(x)
 
 
@@ -82,18 +88,20 @@ def _solution(x: BlockBanded, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _padded(b: jax.Array, diagonal: jax.Array) -> jax.Array:
-    """With zeros for the rows by which the matrix is filled up."""
+    """Append zeros for the rows with which the matrix is padded."""
     missing = diagonal.shape[-3] * diagonal.shape[-1] - b.shape[-2]
     return jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, missing), (0, 0)])
 
 
 def tridiagonal_form(x: BlockBanded) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The block-tridiagonal form, (..., N, m, m) each, filled up by an identity where N does not divide the number of block rows."""
+    """The block-tridiagonal form, (..., N, m, m) each, padded by an identity if N does not divide the number of block
+    rows.
+    """
     count, size, width = x.grid[0], x.block_shape[0], _width(x)
     stored = dict(zip(x.offsets, x.blocks, strict=True))
 
     def beside(k: int) -> jax.Array:
-        """The blocks with offset k of all block rows, zero where there is none."""
+        """The blocks with offset k of all block rows; zero if there is none."""
         blocks = stored.get(k, jnp.zeros((*x.batch_shape, count - abs(k), size, size), x.dtype))
         return jnp.pad(blocks, [(0, 0)] * len(x.batch_shape) + [(max(0, -k), max(0, k)), (0, 0), (0, 0)])
 
@@ -104,7 +112,8 @@ def tridiagonal_form(x: BlockBanded) -> tuple[jax.Array, jax.Array, jax.Array]:
     main = (jnp.arange(2 * width + 1) == width)[:, None, None] & jnp.eye(size, dtype=bool)
     identity = jnp.broadcast_to(main.astype(x.dtype), (*x.batch_shape, groups * width - count, *main.shape))
     panels = jnp.concatenate([panels, identity], -4)
-    # Block row r of a group begins r blocks to the right of its first: panels that are longer by one, read one after the other, do.
+    # Block row r of a group begins r blocks to the right of its first row. Reading panels that are longer by one in
+    # flat order gives this shift.
     panels = jnp.pad(panels, [(0, 0)] * (panels.ndim - 3) + [(0, width), (0, 0), (0, 0)])
     panels = panels.reshape(*x.batch_shape, groups, width * (3 * width + 1), size, size)[..., : 3 * width**2, :, :]
     panels = panels.reshape(*x.batch_shape, groups, width, 3 * width, size, size)
@@ -122,7 +131,7 @@ def _is_block_tridiagonal(x: BlockBanded, **static: Any) -> bool:
 
 @cholesky.kernel(BlockBanded, when=_is_block_tridiagonal)
 def _cholesky_block_banded_if_is_block_tridiagonal(x: BlockBanded, *, upper: bool) -> tuple[Array, jax.Array]:
-    """A block bidiagonal matrix, of the Hermitian part."""
+    """The factor is block bidiagonal. The Hermitian part is factored."""
     lower, diagonal, above = tridiagonal_form(x)
     diagonal, above = block_tridiagonal.hermitian_part(lower, diagonal, above)
     beside, factors = block_tridiagonal.cholesky(diagonal, above)
@@ -163,7 +172,7 @@ def _lu_solve_block_banded(a: BlockBanded, piv: Array, b: Array, *, trans: int) 
     stored = dict(zip(a.offsets, a.blocks, strict=True))
 
     def at(k: int) -> jax.Array:
-        """The blocks with offset k, with zeros behind the last one."""
+        """The blocks with offset k, with zeros appended."""
         blocks = stored.get(k, jnp.zeros((*a.batch_shape, 0, m, m), a.dtype))
         return jnp.pad(blocks, [(0, 0)] * len(a.batch_shape) + [(0, count - blocks.shape[-3]), (0, 0), (0, 0)])
 
@@ -194,14 +203,16 @@ def _solve_triangular_block_banded(a: BlockBanded, b: Array, *, trans: int, lowe
 
 
 NARROW = 32
-"""Up to so many diagonals on either side QR decompositions are those of the banded form, and what small blocks have."""
+"""The largest number of diagonals per side for which QR decompositions, and functions of small blocks, use the banded
+form.
+"""
 
 NARROW_ON_THE_HOST = 128
-"""The same for spectra, which come from a call of LAPACK of any number of diagonals."""
+"""The same limit for spectra, which call LAPACK and so compile in constant time."""
 
 
 def _has_few_bands(x: BlockBanded, *args: Any, limit: int = NARROW, **static: Any) -> bool:
-    """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
+    """Return whether a matrix has few bands, and enough rows to justify the program size of the banded form."""
     square = x.shape[-2] == x.shape[-1]
     return square and is_large(x.shape[-1]) and x.background is None and max(x.bandwidths()) <= limit
 
@@ -211,7 +222,7 @@ def _has_spectrum_by_bands(x: BlockBanded, **static: Any) -> bool:
 
 
 def banded_form(x: BlockBanded) -> Banded:
-    """A square block-banded matrix with a diagonal for each that a block reaches."""
+    """Convert a square block-banded matrix to a banded one with all diagonals that its blocks reach."""
     (below, above), n = x.bandwidths(), x.shape[-1]
     offsets = tuple(range(-below, above + 1))
     if not has_near_blocks(x):
@@ -231,12 +242,12 @@ _BY_SPARSE_FORM = "block_banded_by_sparse_form"
 @by_form(matrix_norm, of=BlockBanded, when=of_singular_values(_has_spectrum_by_bands))
 @by_form(cholesky, of=BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
 def block_banded_by_banded_form(x: BlockBanded) -> Banded:
-    """The banded form, unless a kernel for blocks precedes it."""
+    """Use the banded form, unless a kernel for blocks precedes it."""
     remark("the banded form of the blocks")
     return banded_form(x)
 
 
-# ---- in blocks, before these -------------------------------------------------------------------------------------------
+# ---- block methods, which precede the banded form --------------------------------------------------------------------
 
 
 @solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
@@ -255,7 +266,7 @@ def _slogdet(x: BlockBanded) -> tuple[jax.Array, jax.Array]:
 
 @slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 def _slogdet_block_banded(x: BlockBanded) -> tuple[Dense, ...]:
-    remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
+    remark("block elimination, with pivots unless positive definiteness is assumed; O(n m**2) for blocks of m rows")
     return tuple(Dense.make((part,)) for part in _slogdet(x))
 
 
@@ -267,7 +278,7 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 
 @selected_inverse.kernel(BlockBanded, when=is_square_pattern)
 def _selected_inverse_block_banded_if_background(x: BlockBanded) -> tuple[Array, jax.Array]:
-    """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
+    """Selected inverse from the dense form or from another form with a kernel, at the positions of the blocks."""
     return _restricted(densify(x, "linalg.selected_inverse"), x)
 
 
@@ -285,8 +296,8 @@ def _selected_inverse_block_banded_if_has_few_bands(x: BlockBanded) -> tuple[Arr
 
 @selected_inverse.kernel(BlockBanded, when=_has_determinant_by_blocks)
 def _selected_inverse_block_banded_if_has_determinant_by_blocks(x: BlockBanded) -> tuple[Array, jax.Array]:
-    """The transpose of the derivative of the logarithm of the determinant."""
-    remark("the derivative of the determinant, by elimination of blocks")
+    """The selected inverse is the transpose of the derivative of the logarithm of the determinant."""
+    remark("the derivative of the determinant, by block elimination")
     stored, (m, n) = dict(zip(x.offsets, x.blocks, strict=True)), x.block_shape
     blocks = {}
     for k in sorted({*x.offsets, *(-k for k in x.offsets)}):
@@ -299,7 +310,7 @@ def _selected_inverse_block_banded_if_has_determinant_by_blocks(x: BlockBanded) 
         return jnp.sum(logabsdet), (sign, logabsdet)
 
     elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
-    given = sum(jnp.sum(b, (-3, -2, -1)) for b in x.blocks)  # NaN where a matrix has one
+    given = sum(jnp.sum(b, (-3, -2, -1)) for b in x.blocks)  # NaN if a matrix contains NaN
     bad = (sign == 0) | (jnp.isnan(logabsdet) & ~jnp.isnan(given))
     inverse = {k: nan_unless(~bad[..., None, None, None], elements[-k].mT) for k in x.offsets}
     return block_banded(inverse, x.grid, x.block_shape), ~jnp.any(bad)

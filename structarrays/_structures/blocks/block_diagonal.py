@@ -1,4 +1,4 @@
-"""`BlockDiagonal`: blocks of any sizes along the diagonal, and how they are cut and put together."""
+"""`BlockDiagonal`: blocks of any sizes along the diagonal; conversions, merging and splitting of blocks."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 class BlockDiagonal(Blocks):
-    r"""A block-diagonal matrix: ``A = diag(A_1, A_2, …)``, where each block begins where the one before ends.
+    r"""A block-diagonal matrix: ``A = diag(A_1, A_2, …)``. Each block begins where the previous block ends.
 
     Parameters
     ----------
     blocks : array_like or sequence of array_like
-        An array ``(..., k, m, n)`` of k equal blocks, or a list (or tuple) of matrices ``(..., m_i, n_i)`` of any sizes, as
-        `scipy.linalg.block_diag` takes them. Their batch shapes broadcast. A block without rows or without columns stands for
-        columns or rows of zeros.
+        An array ``(..., k, m, n)`` of k equal blocks, or a list (or tuple) of matrices ``(..., m_i, n_i)`` of any sizes, as in
+        `scipy.linalg.block_diag`. The batch shapes broadcast. A block without rows (columns) represents columns (rows) of
+        zeros.
 
     Raises
     ------
     ValueError
-        If an array has fewer than three dimensions, a matrix fewer than two, or there is none.
+        If an array has fewer than three dimensions, a matrix has fewer than two dimensions, or there is no block.
 
     Notes
     -----
-    Consecutive blocks of the same shape are one parameter: k blocks of one shape are one, so that whatever is done to them is one
-    batched operation. With k blocks of b × b the costs are
+    Consecutive blocks of the same shape are stored as one parameter ``(..., k, m, n)``, and computed by one batched operation. With
+    k blocks of b × b, the costs are:
 
     =================================================  ============================================================
     elementwise, reductions, transpose, `diagonal`     ``O(k b**2)``
@@ -54,8 +54,8 @@ class BlockDiagonal(Blocks):
     `eigvalsh`, `eigvals`, `eig`, `svdvals`, `pinv`    ``O(k b**3)``, block by block
     =================================================  ============================================================
 
-    ``A[a:b, c:d]`` is block diagonal, with the blocks cut. A sum with one of other blocks has the finest blocks that hold both.
-    Where a block is singular, the rows of a solution (under `jax.jit`, where nothing is raised) that belong to it are NaN.
+    ``A[a:b, c:d]`` is block diagonal: the blocks are cut. A sum of two block-diagonal matrices has the finest blocks that contain
+    both. If a block is singular, its rows of the solution are NaN under `jax.jit`; an eager call raises.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class BlockDiagonal(Blocks):
         if isinstance(blocks, (list, tuple)):
             blocks = [parameter(b, f"blocks[{i}]", cls.__name__) for i, b in enumerate(blocks)]
             if not blocks:
-                raise ValueError("blocks must hold at least one matrix, got none")
+                raise ValueError("blocks must contain at least one matrix, got none")
             for i, b in enumerate(blocks):
                 if b.ndim < 2:
                     raise ValueError(f"blocks[{i}] must be a matrix (..., m, n), got shape {b.shape}")
@@ -89,7 +89,7 @@ class BlockDiagonal(Blocks):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Where the blocks of each parameter stand."""
+        """The position of each run."""
         return _runs(self.meta)
 
     @property
@@ -99,7 +99,7 @@ class BlockDiagonal(Blocks):
 
     @property
     def block_shapes(self) -> tuple[tuple[int, int], ...]:
-        """The shapes of the blocks, one after the other."""
+        """The shapes of the blocks in order."""
         return tuple(itertools.chain.from_iterable([(h, w)] * k for k, h, w in self.meta))
 
     @staticmethod
@@ -116,15 +116,15 @@ class BlockDiagonal(Blocks):
 
     @classmethod
     def from_dense(cls, a: ParameterLike, sizes: int | Sequence[int | Sequence[int]]) -> Self:
-        """The block-diagonal matrix from its dense values.
+        """Convert a dense matrix to a block-diagonal one.
 
         Parameters
         ----------
         a : array_like, (..., M, N)
-            The matrix; outside of the blocks it must be zero.
+            The matrix. It must be zero outside of the blocks.
         sizes : int, (int, int), or a sequence of them
-            The size of the blocks: of all of them, ``b`` or ``(m, n)``, which must divide the matrix (a tuple of two numbers is
-            one shape), or a list with one for each.
+        The sizes of the blocks. ``b`` or a tuple ``(m, n)`` is the shape of all blocks, and must divide the matrix. A list
+        contains the size of each block.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class BlockDiagonal(Blocks):
         Raises
         ------
         ValueError
-            If the blocks do not make up the matrix, or it has nonzero values outside of them (not noticed under `jax.jit`).
+            If the blocks do not add up to the matrix shape, or there are nonzero values outside of them (not checked under `jax.jit`).
 
         Examples
         --------
@@ -147,7 +147,9 @@ class BlockDiagonal(Blocks):
             raise ValueError(f"a must be a matrix (..., M, N), got shape {a.shape}")
         meta = _meta_of(_sizes(sizes, a.shape[-2:]))
         if _core_shape(meta) != a.shape[-2:]:
-            raise ValueError(f"sizes make up a matrix of shape {_core_shape(meta)}, but a has shape {a.shape}")
+            raise ValueError(
+                f"sizes must add up to the shape of a, got sizes for shape {_core_shape(meta)} and a of shape {a.shape}"
+            )
         empty = cls.make((*(jnp.zeros(m, a.dtype) for m in meta), None), meta)
         x = cls.make((*explicit.call(empty.gather, a), None), meta)
         _check_rest(a, x)
@@ -170,12 +172,12 @@ def _core_shape(meta: Meta) -> tuple[int, int]:
 
 
 def _meta_of(shapes: Iterable[tuple[int, int]]) -> tuple[tuple[int, int, int], ...]:
-    """The static part for these block shapes: equal neighbours are one run."""
+    """Static part for these block shapes: consecutive equal shapes are one run."""
     return tuple((len(list(group)), *shape) for shape, group in itertools.groupby(shapes))
 
 
 def _from_matrices(blocks: Sequence[jax.Array]) -> BlockDiagonal:
-    """From a list of matrices; those of equal shape that follow each other are stacked."""
+    """Build from a list of matrices; consecutive matrices of equal shape are stacked."""
     dtype = dtypes.promote(*(b.dtype for b in blocks))
     batch = batch_shape_of(**{f"blocks[{i}]": b.shape[:-2] for i, b in enumerate(blocks)})
     blocks = [jnp.broadcast_to(b.astype(dtype), batch + b.shape[-2:]) for b in blocks]
@@ -183,18 +185,20 @@ def _from_matrices(blocks: Sequence[jax.Array]) -> BlockDiagonal:
 
 
 def _sizes(sizes: Any, shape: Shape) -> list[tuple[int, int]]:
-    """The argument `sizes` as a list of block shapes."""
+    """Convert the argument `sizes` to a list of block shapes."""
     uniform = isinstance(sizes, tuple) and len(sizes) == 2 and all(hasattr(s, "__index__") for s in sizes)
     if uniform or not isinstance(sizes, (list, tuple)):
         h, w = _block_shape(sizes, "sizes")
         if not h or not w or shape[0] % h or shape[1] % w or shape[0] // h != shape[1] // w:
-            raise ValueError(f"sizes: blocks of shape {(h, w)} do not make up a matrix of shape {shape}")
+            raise ValueError(
+                f"sizes must divide the matrix, got blocks of shape {(h, w)} for a matrix of shape {shape}"
+            )
         return [(h, w)] * (shape[0] // h)
     return [_block_shape(s, f"sizes[{i}]") for i, s in enumerate(sizes)]
 
 
 def _block_shape(size: Any, argument: str) -> tuple[int, int]:
-    """A block's shape; one number is a square block."""
+    """Convert a size to a block shape; an integer is a square block."""
     try:
         pair = size if isinstance(size, (tuple, list)) else (size, size)
         h, w = map(operator.index, pair)
@@ -206,7 +210,7 @@ def _block_shape(size: Any, argument: str) -> tuple[int, int]:
 
 
 def _check_rest(a: jax.Array, x: Blocks) -> None:
-    """Raise where dense values have something outside of the blocks; tracers are trusted."""
+    """Raise if dense values are nonzero outside of the blocks; tracers are not checked."""
     if isinstance(a, jax.core.Tracer):
         return
     host = np.asarray(a)
@@ -219,11 +223,13 @@ def _check_rest(a: jax.Array, x: Blocks) -> None:
         )
 
 
-# ---- from kernels -------------------------------------------------------------------------------------------------
+# ---- constructors for kernels ----------------------------------------------------------------------------------------
 
 
 def block_diagonal(runs: Sequence[jax.Array], background: jax.Array | None = None) -> BlockDiagonal:
-    """The array of these runs ``(..., k, h, w)``, from a kernel: neighbours of equal shape become one, empty ones none."""
+    """Array of these runs ``(..., k, h, w)``, for kernels: consecutive runs of equal shape are merged, empty runs
+    dropped.
+    """
     batch = jnp.broadcast_shapes(*(r.shape[:-3] for r in runs))
     if background is not None:
         background = jnp.broadcast_to(background, batch)
@@ -239,38 +245,40 @@ def block_diagonal(runs: Sequence[jax.Array], background: jax.Array | None = Non
 
 
 def narrowest(x: BlockDiagonal) -> Array:
-    """The array itself; dense if it is one block or nothing."""
+    """The array itself; dense if it is a single block or empty."""
     alone = len(x.meta) == 1 and x.meta[0][0] <= 1
     return Dense.make((x.dense_data(),)) if alone or 0 in x.core_shape else x
 
 
-# ---- partitions: where a block-diagonal matrix is cut --------------------------------------------------------------
+# ---- partitions: the cuts of a block-diagonal matrix -----------------------------------------------------------------
 
 
 def is_uniform(x: BlockDiagonal) -> bool:
-    """Whether all blocks have one shape, which is not empty."""
+    """Return whether all blocks have the same shape, which is not empty."""
     return len(x.meta) == 1 and all(x.meta[0])
 
 
 def has_square_blocks(x: BlockDiagonal, *args: Any, **static: Any) -> bool:
-    """Whether a matrix is zero outside of square blocks, which then stand on the main diagonal."""
+    """Return whether a matrix is zero outside of square blocks, which then lie on the main diagonal."""
     return x.background is None and all(h == w for _, h, w in x.meta)
 
 
 def stacks(x: BlockDiagonal) -> list[Dense]:
-    """The runs as stacks of dense matrices, with the promises that hold for blocks on the main diagonal as for the whole."""
+    """The runs as stacks of dense matrices. Blocks on the main diagonal inherit the assumptions of the matrix."""
     return [Dense.make((b,), None, x.assumptions) for b in x.blocks]
 
 
 def cuts(x: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:
-    """The rows and columns at which the blocks begin, and the ends of the last."""
+    """The rows and columns at which the blocks begin, and the ends of the last block."""
     counts, heights, widths = (np.array(v, int) for v in zip(*x.meta, strict=True))
     rows, columns = (np.concatenate([[0], np.cumsum(np.repeat(sizes, counts))]) for sizes in (heights, widths))
     return rows, columns
 
 
 def regroup(x: BlockDiagonal, kept: np.ndarray) -> BlockDiagonal:
-    """The same matrix with fewer blocks: `kept` are the numbers of the cuts that stay, the first and the last among them."""
+    """The same matrix with fewer blocks. `kept` are the numbers of the cuts that stay, including the first and the
+    last.
+    """
     counts = np.array([k for k, _, _ in x.meta])
     if len(kept) == counts.sum() + 1:
         return x
@@ -278,7 +286,9 @@ def regroup(x: BlockDiagonal, kept: np.ndarray) -> BlockDiagonal:
     run_of = np.repeat(np.arange(len(counts)), counts)
 
     def kind(block: int) -> tuple[int, int]:
-        """New blocks of one kind are put together at once: as many old ones of the same run. Others are of their own kind."""
+        """A key for new blocks that can be merged in one operation: those with the same number of old blocks from the
+        same run.
+        """
         first, last = kept[block], kept[block + 1] - 1
         return (run_of[first], last - first) if run_of[first] == run_of[last] else (-1, block)
 
@@ -298,7 +308,7 @@ def regroup(x: BlockDiagonal, kept: np.ndarray) -> BlockDiagonal:
 
 
 def between(x: BlockDiagonal, first: int, stop: int) -> list[jax.Array]:
-    """The runs of the blocks with the numbers from `first` up to `stop`."""
+    """The runs of the blocks with numbers from `first` up to `stop`."""
     parts, begin = [], 0
     for (k, _, _), run in zip(x.meta, x.blocks, strict=True):
         low, high = max(first - begin, 0), min(stop - begin, k)
@@ -309,7 +319,7 @@ def between(x: BlockDiagonal, first: int, stop: int) -> list[jax.Array]:
 
 
 def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list[tuple[jax.Array, jax.Array]]:
-    """Pairs of runs of equal length, from two arrays of as many blocks."""
+    """Pairs of runs of equal length, from two arrays with the same number of blocks."""
     ends = {*itertools.accumulate(k for k, _, _ in x.meta), *itertools.accumulate(k for k, _, _ in y.meta)}
     pairs = itertools.pairwise(sorted({0, *ends}))
     return [(between(x, *p)[0], between(y, *p)[0]) for p in pairs] or [(x.blocks[0], y.blocks[0])]

@@ -1,7 +1,7 @@
 """Linear systems, factors, determinants and spectra of block-diagonal matrices, block by block.
 
-The dense kernels do the work on batches of blocks, so assumptions reach them as well. Eigenvalues and singular values of the blocks
-are those of the matrix, sorted where the standard says so.
+The dense kernels compute batches of blocks, so that assumptions reach them as well. The eigenvalues and singular values
+of the blocks are the values of the matrix, sorted where the standard requires it.
 """
 
 from __future__ import annotations
@@ -57,19 +57,21 @@ def _data(arrays: Iterable[Dense]) -> list[jax.Array]:
     return [a.data for a in arrays]
 
 
-# ---- systems and factors --------------------------------------------------------------------------------------------
+# ---- linear systems and factors --------------------------------------------------------------------------------------
 
 
 @solve.kernel(BlockDiagonal, Array, when=has_square_blocks)
 def _solve_block_diagonal(x1: BlockDiagonal, x2: Array) -> tuple[Dense, jax.Array]:
-    remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
+    remark("a linear system with each block; O(m**3) for blocks of m rows, blocks of equal size as one batch")
     return solved_by_blocks(solve, x1, x2)
 
 
 def solved_by_blocks(
     function: Function[..., Any], a: BlockDiagonal, b: Array, **static: Any
 ) -> tuple[Dense, jax.Array]:
-    """What a function of a matrix and a right-hand side, such as `solve`, gives with each block, and whether all are regular."""
+    """Apply a function of a matrix and a right-hand side, such as `solve`, to each block; also return whether all
+    blocks are regular.
+    """
     data = to_dense(b).data[:, None] if b.ndim == 1 else densify(b, function.name).data
     parts, flags = [], []
     for run, blocks in zip(a.runs, stacks(a), strict=True):
@@ -84,7 +86,7 @@ def solved_by_blocks(
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
 def _solve_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -> tuple[BlockDiagonal, jax.Array]:
-    """Where the right-hand side is cut as the matrix is, so is the solution."""
+    """If the right-hand side has the same cuts as the matrix, so does the solution."""
     kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept).assuming(x1.assumptions), regroup(x2, other)
     pairs = [solve.dispatch(Dense.make((a,), None, x1.assumptions), Dense.make((b,))) for a, b in side_by_side(x1, x2)]
@@ -109,7 +111,9 @@ def _cholesky_block_diagonal(x: BlockDiagonal, *, upper: bool) -> tuple[BlockDia
 
 
 def _tall_or_wide(x: BlockDiagonal, *, mode: str) -> bool:
-    """Whether the factors of the blocks are those of the matrix: R is upper triangular only if none is tall, or Q reduced."""
+    """Return whether the factors of the blocks form the factors of the matrix. R is upper triangular only if no block
+    is tall, or Q is reduced.
+    """
     tall, wide = (all(h >= w for _, h, w in x.meta), all(h <= w for _, h, w in x.meta))
     return x.background is None and (wide or (tall and mode == "reduced"))
 
@@ -121,7 +125,7 @@ def _qr_block_diagonal(x: BlockDiagonal, *, mode: str) -> tuple[BlockDiagonal, .
 
 
 def _empty_factors(b: Dense) -> tuple[jax.Array, jax.Array]:
-    """Those of blocks without rows or without columns."""
+    """Factors of blocks without rows or without columns."""
     return jnp.zeros((*b.shape[:-1], 0), b.dtype), jnp.zeros((*b.shape[:-2], 0, b.shape[-1]), b.dtype)
 
 
@@ -147,7 +151,7 @@ def _slogdet_block_diagonal(x: BlockDiagonal) -> tuple[Dense, Dense]:
 
 
 def _in_a_row(parts: Iterable[jax.Array]) -> jax.Array:
-    """Values ``(..., k, b)`` of each block, one after the other."""
+    """Concatenate values ``(..., k, b)`` of each block."""
     return jnp.concatenate([p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts], axis=-1)
 
 
@@ -158,7 +162,7 @@ def _eigvals_block_diagonal(x: BlockDiagonal) -> Dense:
 
 @eig.kernel(BlockDiagonal, when=has_square_blocks)
 def _eig_block_diagonal(x: BlockDiagonal) -> tuple[Dense, BlockDiagonal]:
-    """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
+    """Eigenvalues may be in any order, so that the eigenvectors are block diagonal."""
     values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
     return Dense.make((_in_a_row(values),)), x.rebuild(tuple(vectors), None)
 
@@ -170,7 +174,7 @@ def _eigvalsh_block_diagonal(x: BlockDiagonal) -> Dense:
 
 @eigh.kernel(BlockDiagonal, when=has_square_blocks)
 def _eigh_block_diagonal(x: BlockDiagonal) -> tuple[Dense, Array]:
-    """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
+    """The eigenvectors of the blocks, sorted like the eigenvalues."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
     ordered, order = in_order(_in_a_row(values), x.dtype)
     return ordered, product(x.rebuild(tuple(vectors), None), order.mT)
@@ -180,14 +184,14 @@ def _eigh_block_diagonal(x: BlockDiagonal) -> tuple[Dense, Array]:
 
 
 def _singular_values(x: BlockDiagonal) -> list[jax.Array]:
-    """Those of each run, ``(..., k, min(h, w))``; of empty blocks there are none."""
+    """Singular values of each run, ``(..., k, min(h, w))``; empty blocks have none."""
     return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
 
 
 @svdvals.kernel(BlockDiagonal, when=has_structural_zeros)
 def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
-    zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
+    zeros = min(x.core_shape) - values.shape[-1]  # with both tall and wide blocks, some directions belong to no block
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
     return Dense.make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
 
@@ -212,7 +216,7 @@ norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, wh
 
 @pinv.kernel(BlockDiagonal, when=has_structural_zeros)
 def pinv_block_diagonal(x: BlockDiagonal, *, rtol: jax.Array | None) -> BlockDiagonal:
-    """Block by block, with tolerances relative to the whole."""
+    """Block by block, with tolerances relative to the whole matrix."""
     parts = []
     for b, relative in zip(x.blocks, relative_tolerances(x, rtol), strict=True):
         b = jnp.broadcast_to(b, relative.shape + b.shape[-2:])
@@ -221,11 +225,11 @@ def pinv_block_diagonal(x: BlockDiagonal, *, rtol: jax.Array | None) -> BlockDia
 
 
 def relative_tolerances(x: BlockDiagonal, rtol: jax.Array | None) -> list[jax.Array]:
-    """For each run the tolerances ``(..., k)`` relative to the largest singular values of its blocks.
+    """For each run, the tolerances ``(..., k)`` relative to the largest singular values of its blocks.
 
-    Small is what is small beside the largest singular value of all blocks.
+    They correspond to tolerances relative to the largest singular value of all blocks.
     """
     values = [lax.stop_gradient(s) for s in _singular_values(x)]
-    largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # of each block
+    largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # the largest of each block
     bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * tolerance(x, rtol)
     return [(bound[..., None] / jnp.where(own == 0, 1, own)).astype(real_dtype(x.dtype)) for own in largest]

@@ -1,7 +1,9 @@
-"""The narrowest structure that holds a block-diagonal or block-banded matrix and another, and what both hold.
+"""Common structures of a block-diagonal or block-banded matrix and another matrix: the union and the intersection of
+their patterns.
 
-Two block-diagonal matrices go into the finest blocks that hold both: they are cut where both are. A banded matrix can be cut
-where it has no entry above and behind the cut, or below and before it; a diagonal one everywhere on the diagonal.
+Two block-diagonal matrices have a union with the finest blocks that contain both: it is cut where both are cut. A
+banded matrix can be cut between two positions if it has no entry that crosses the cut. A diagonal matrix can be cut
+everywhere.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ if TYPE_CHECKING:
     from ..._core.typing import Meta, Shape
 
 on_grid: Registry[BlockBanded | None] = Registry("on_grid")
-"""``on_grid.kernel(S)``: ``(x, block)`` to an S as a `BlockBanded` with blocks of this shape, or None where it does not pay."""
+"""``on_grid.kernel(S)``: function ``(x, block)`` that converts an S to a `BlockBanded` with blocks of this shape, or
+returns None if that does not save memory.
+"""
 
 
 def grid_form(x: Array, block: Sequence[int | None]) -> BlockBanded | None:
-    """An array as a `BlockBanded` with blocks of this shape; None where it cannot be one, or would store most of the matrix.
+    """Convert an array to a `BlockBanded` with blocks of this shape. None if impossible, or if it would store most of
+    the matrix.
 
-    None in the place of a block's height or width leaves the choice: the array's own blocks, else square ones.
+    None for the height or the width of a block means the array's own blocks, otherwise square blocks.
     """
     return on_grid.required((x,)).run(x, tuple(block))
 
@@ -52,7 +57,7 @@ def _on_grid_block_diagonal(x: BlockDiagonal, block: Sequence[int | None]) -> Bl
     if square is None or not _divides(square, x.core_shape):
         return None
     (m, n), (height, width) = x.core_shape, square
-    if m // height != n // width:  # it ends with blocks of no rows, or of no columns
+    if m // height != n // width:  # the last blocks have no rows, or no columns
         return None
     rows, columns = cuts(x)
     # The corners (t height, t width) of the blocks must be cuts, for all t.
@@ -77,7 +82,7 @@ def _fits(own: Sequence[int], block: Sequence[int | None]) -> bool:
 
 
 def _square(block: Sequence[int | None]) -> Shape | None:
-    """The shape with a missing size like the other; None if both are missing."""
+    """Replace a missing size by the other one; None if both are missing."""
     known = [b for b in block if b is not None]
     return tuple(known * (3 - len(known)))[:2] if known else None
 
@@ -87,13 +92,13 @@ def _divides(block: Shape, shape: Shape) -> bool:
 
 
 def _mostly_full(offsets: Iterable[int], shape: Shape, block: Shape) -> bool:
-    """Whether these block diagonals hold most of a matrix."""
+    """Return whether these block diagonals contain most of a matrix."""
     rows, columns = shape[0] // block[0], shape[1] // block[1]
     stored = sum(max(0, min(rows, columns - k) - max(0, -k)) for k in offsets)
     return 4 * stored > 3 * rows * columns
 
 
-# ---- the join -----------------------------------------------------------------------------------------------------
+# ---- unions ----------------------------------------------------------------------------------------------------------
 
 
 join_pair.kernel(Fill, Blocks, when=fills_matrices)(join_constant)
@@ -123,11 +128,12 @@ def _join_pair_block_diagonal_banded(x: BlockDiagonal, y: Banded) -> tuple[Array
 
 @functools.lru_cache(maxsize=256)
 def _cuts_between(meta: Meta, offsets: tuple[int, ...], shape: tuple[int, int]) -> np.ndarray:
-    """The numbers of the cuts of a block-diagonal matrix which no diagonal with one of these offsets crosses."""
+    """Return the cuts of a block-diagonal matrix that no diagonal with one of these offsets crosses."""
     rows, columns = cuts(BlockDiagonal.make((), meta))
     whole = np.ones(len(rows), bool)
     for k in offsets:
-        # Entry i of the rows first, …, stop - 1 is (i, i + k): above and behind the cut, or below and before it.
+        # Entry i of the rows first, …, stop - 1 is (i, i + k). It crosses the cut if it lies above and to the right, or
+        # below and to the left.
         first, stop = max(0, -k), min(shape[0], shape[1] - k)
         behind = np.maximum(first, columns - k) < np.minimum(stop, rows)
         before = np.maximum(first, rows) < np.minimum(stop, columns - k)
@@ -147,7 +153,7 @@ def _join_pair_block_banded_banded(x: BlockBanded, y: Banded | BlockBanded | Blo
 
 
 def _at_pattern(x: Banded, like: BlockDiagonal) -> BlockDiagonal:
-    """`x` in the structure of `like`, which holds it."""
+    """Convert `x` to the structure of `like`, whose pattern contains the pattern of `x`."""
     return like.rebuild(restrict(x, like).entries, x.background)
 
 
@@ -155,13 +161,13 @@ def _both_dense(x: Array, y: Array) -> tuple[Dense, Dense]:
     return Dense.make((x.dense_data(),)), Dense.make((y.dense_data(),))
 
 
-# ---- the meet, the restriction ------------------------------------------------------------------------------------
+# ---- intersections and restrictions ----------------------------------------------------------------------------------
 
 
 @meet_pair.kernel(Blocks, Banded)
 @meet_pair.kernel(Blocks, Blocks)
 def _meet_pair_blocks_banded(x: Blocks, y: Banded | Blocks) -> Array:
-    """The narrower pattern of both, where both are zero outside of theirs."""
+    """The intersection of both patterns, if both matrices are zero outside of their patterns."""
     return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
 
 
@@ -171,7 +177,7 @@ def _meet_pair_block_banded_block_banded(x: BlockBanded, y: BlockBanded) -> Arra
 
 
 def _stored(x: Array) -> int:
-    """The number of entries of one matrix that parameters of their own hold."""
+    """The number of stored entries of one matrix."""
     return sum(int(np.prod(e.shape[len(x.batch_shape) :])) for e in x.freed().entries)
 
 
@@ -183,7 +189,7 @@ def _restrict_to_blocks_banded(x: Blocks, y: Banded) -> Banded:
 
 @restrict_to.kernel(Banded, Blocks)
 def _restrict_to_banded_blocks(x: Banded, y: Blocks) -> Blocks:
-    """By one look at each diagonal, aligned with the rows: an expression that fuses, where an index array is a gather."""
+    """Read each diagonal once, aligned with the rows. XLA fuses this expression, whereas an index array is a gather."""
     m = x.core_shape[0]
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None, None]
     entries = []

@@ -1,17 +1,17 @@
-"""Systems with block-tridiagonal matrices, block row by block row.
+"""Linear systems with block-tridiagonal matrices, block row by block row.
 
-A matrix is given by ``lower``, ``diagonal`` and ``upper`` (..., N, m, m), the blocks of each block row; the first of `lower` and the
-last of `upper` are zero. See Golub and Van Loan, *Matrix Computations*, 4.5.1; Isaacson and Keller, *Analysis of Numerical
-Methods*, 2.3.3. O(N m**3) operations and O(N m**2) memory, in one of two ways:
+A matrix is given by ``lower``, ``diagonal`` and ``upper`` (..., N, m, m), the blocks of each block row. The first block of `lower` and
+the last block of `upper` are zero. See Golub and Van Loan, *Matrix Computations*, 4.5.1; Isaacson and Keller, *Analysis of Numerical
+Methods*, 2.3.3. The solvers take O(N m**3) operations and O(N m**2) memory, in one of two ways:
 
-Small blocks are eliminated without exchanges, column by column, in a window of the next two block rows: a loop within a loop, whose
-window stays in the cache. The factors are those of `banded_lu` for wide bands, and so is the test whether they may be trusted.
+Small blocks are eliminated without pivoting, column by column, in a window of the next two block rows. The window of these nested loops
+stays in the cache. The factors have the same layout as in `banded_lu` for wide bands, and are tested for stability in the same way.
 
-Large ones are eliminated by LAPACK's ``getrf`` of the 2 m rows in which a block column has entries, that is with partial pivoting as ``gbtrf``
-does it, and so are small ones that cannot be trusted. ``A = P_0 L_0 P_1 L_1 … U``, where ``P_i`` and ``L_i`` act on block
-rows i and i + 1, and U has two block superdiagonals.
+Large blocks, and small ones that fail the test, are eliminated by LAPACK's ``getrf`` of the 2 m rows in which a block column has
+entries. This is partial pivoting, as in ``gbtrf``. ``A = P_0 L_0 P_1 L_1 … U``, where ``P_i`` and ``L_i`` act on block rows i and i + 1,
+and U has two block superdiagonals.
 
-These loops are for the CPU; on other devices `cyclic_reduction` comes first.
+These loops are for the CPU. Other devices try `cyclic_reduction` first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import jax
 
-# Rows of a block up to which the loop over the columns is faster than LAPACK's elimination with exchanges, or its Cholesky factor.
+# The largest block size for which the loop over the columns is faster than LAPACK's LU or Cholesky factorization.
 _SMALL = 24
 _SMALL_DEFINITE = 8
 
@@ -45,7 +45,7 @@ def solve(
     lower, diagonal, upper : jax.Array, (..., N, m, m)
         The blocks, of the dtype of `b`; N and m are positive.
     b : jax.Array, (..., N m, k)
-        Its batch broadcasts with that of the matrix.
+        The batch shape broadcasts against the batch shape of the matrix.
     positive_definite : bool
         Whether ``A`` is known to be Hermitian positive definite.
 
@@ -63,12 +63,13 @@ def solve(
 def solve_triangular(
     beside: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, unit_diagonal: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """Solve a block bidiagonal system by substitution.
+    """Solve a block bidiagonal linear system by substitution.
 
     Parameters
     ----------
     beside, diagonal : jax.Array, (..., N, m, m)
-        The blocks of each row to the left (`lower`) or to the right of the diagonal, and on it, of which one triangle is read.
+        The off-diagonal blocks of each row, left (`lower`) or right of the diagonal, and the diagonal blocks, of which one
+        triangle is read.
     b : jax.Array, (..., N m, k)
     lower, unit_diagonal : bool
 
@@ -112,7 +113,7 @@ def _substitute(
 
 
 def cholesky(diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The lower Cholesky factor of a Hermitian matrix, given by the blocks from the diagonal on (of these the lower triangles are read).
+    """Lower Cholesky factor of a Hermitian matrix, given by its diagonal blocks (lower triangles are read) and upper blocks.
 
     Returns
     -------
@@ -129,8 +130,8 @@ def slogdet(
 ) -> tuple[jax.Array, jax.Array]:
     """Sign (phase) of the determinant and logarithm of its magnitude, (...); 0 and -inf for a singular matrix.
 
-    With exchanges, or by the Cholesky factor of the Hermitian part, NaN for one that has none. Derivatives go through the loop over the block
-    rows, and keep its factors.
+    Uses LU with partial pivoting, or the Cholesky factor of the Hermitian part (NaN if there is none). Derivatives
+    differentiate the loop over the block rows, and keep its factors.
     """
     one = _slogdet_definite if positive_definite else _slogdet_pivoted
     in_order: Callable[..., tuple[jax.Array, jax.Array]] = jnp.vectorize(
@@ -147,16 +148,16 @@ def slogdet(
 
 
 def lu(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """LU factors with partial pivoting, as they are described above.
+    """LU factors with partial pivoting, as described in the module docstring.
 
     Returns
     -------
     factors : jax.Array, (..., N, 2 m, m)
-        Those of each block column: U and the multipliers of the block row, and below them the multipliers of the next one.
+        Factors of each block column: U and the multipliers of the block row, and below them the multipliers of the next block row.
     exchanges : jax.Array, (..., N, m)
-        For each row of a block row the one of these 2 m that it was exchanged with.
+        For each row of a block row, the index among these 2 m rows of the row that it was exchanged with.
     right : jax.Array, (..., N, m, 2 m)
-        The two blocks of U beside them.
+        The two blocks of U to the right of the diagonal block.
     """
     every = jnp.vectorize(_eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
     factors, exchanges, _, right = every(lower, diagonal, upper)
@@ -191,15 +192,15 @@ def hermitian_part(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> t
 
 
 def explanation(m: int, positive_definite: bool = False) -> str:
-    """What `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
+    """Describe what `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
     if cyclic_reduction.has_accelerator():
         return cyclic_reduction.explanation(m)
     small = _is_small(m, positive_definite)
     if positive_definite:
-        how = "elimination of blocks without pivots" if small else "a Cholesky factor of each block"
+        how = "block elimination without pivots" if small else "a Cholesky factor of each block"
         return f"{how}, since it is assumed positive definite; O(n m**2), m = {m}"
-    how = "without pivots if that turns out stable, else with" if small else "with pivots"
-    return f"elimination of blocks {how}, as nothing is assumed; O(n m**2), m = {m}"
+    how = "without pivots if stable, else with partial pivoting" if small else "with partial pivoting"
+    return f"block elimination {how} (no assumption); O(n m**2), m = {m}"
 
 
 def _is_small(m: int, positive_definite: bool) -> bool:
@@ -209,7 +210,7 @@ def _is_small(m: int, positive_definite: bool) -> bool:
 def _method(
     m: int, positive_definite: bool
 ) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
-    """A method (see `banded_systems`), and what factors the matrix for it."""
+    """Return a method (see `banded_systems`), and the function that factors the matrix for it."""
     factor: Callable[..., tuple[jax.Array, ...]]
     one: Callable[..., tuple[jax.Array, jax.Array]]
     if _is_small(m, positive_definite):
@@ -239,7 +240,7 @@ def _method(
 
 
 def _product(blocks: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> jax.Array:
-    """The matrix times (..., N m, k)."""
+    """Product of the matrix with (..., N m, k)."""
     y = cyclic_reduction.product(jnp.concatenate(blocks, -1), _in_blocks(x, blocks[0].shape[-1]))
     return y.reshape(*y.shape[:-3], *x.shape[-2:])
 
@@ -252,11 +253,12 @@ def _in_blocks(b: jax.Array, m: int) -> jax.Array:
 
 
 def _factor_small(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The factors of one matrix as `banded_lu.eliminate` gives them, and whether they can be trusted."""
+    """Factors of one matrix in the layout of `banded_lu.eliminate`, and whether they are stable."""
     count, m, _ = diagonal.shape
 
     def step(window: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        # window[a, b] is entry (i m + a, i m + b) as it is left by the columns before; those of the next block row are not in it yet.
+        # window[a, b] is entry (i m + a, i m + b) after the previous eliminations; entries of the next block row are
+        # added later.
         beside, below = blocks
         corner = window[:m, :m]
 
@@ -282,7 +284,7 @@ def _solve_small(*args: jax.Array, transposed: bool, positive_definite: bool) ->
     lower, diagonal, upper, factors, stable, b = args
     width = 2 * lower.shape[-1] - 1
     x = banded_lu.substitute(factors, width, width, b, transposed, by_rows=False)
-    if positive_definite:  # of such a matrix they are always stable
+    if positive_definite:  # the elimination of a positive definite matrix is always stable
         ok = ~jnp.any(factors[:, width].real <= 0)
         return jnp.where(ok, x, jnp.nan), ok
 
@@ -299,7 +301,7 @@ def _solve_small(*args: jax.Array, transposed: bool, positive_definite: bool) ->
 
 
 def _factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The Cholesky factors of the blocks as they are left, and the blocks to their right in the factor of the whole matrix."""
+    """Cholesky factors of the Schur complements, and the blocks to their right in the factor of the whole matrix."""
 
     def step(block: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         beside, following = blocks
@@ -355,7 +357,9 @@ def _solve_definite(
 
 
 def _factor_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """For each block row the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the two blocks of U to the right."""
+    """For each block row, return the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the
+    two blocks of U to the right.
+    """
     factors, _, order, right = _eliminate_pivoted(lower, diagonal, upper)
     return factors, order, right
 
@@ -371,13 +375,14 @@ def _slogdet_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) ->
 def _eliminate_pivoted(
     lower: jax.Array, diagonal: jax.Array, upper: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """`_factor_pivoted`, and for each of m rows the one that it was exchanged with (N, m)."""
+    """Return the results of `_factor_pivoted`, and for each of m rows the row that it was exchanged with (N, m)."""
     count, m, _ = diagonal.shape
 
     def step(
         rows: jax.Array, following: jax.Array
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array, jax.Array]]:
-        # The rows of block row i, from block column i on, as they are left, and those of the next one.
+        # The rows of block row i from block column i on, after the previous eliminations, and the rows of the next
+        # block row.
         panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
         factors, exchanges, order = lax.linalg.lu(panel[:, :m])
         rest = panel[order, m:]
@@ -431,7 +436,7 @@ def _transposed_steps(factors: jax.Array, order: jax.Array, right: jax.Array, b:
     zero = jnp.zeros_like(b[0])
 
     def down(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        # What the block rows before take from this one, and from the next.
+        # The contributions of the previous block rows to this block row, and to the next.
         factor, right, b = blocks
         y = _triangular(factor[:m], b - carried[:m], lower=False, transposed=True)
         return jnp.concatenate([carried[m:], zero]) + right.mT @ y, y
@@ -443,7 +448,8 @@ def _transposed_steps(factors: jax.Array, order: jax.Array, right: jax.Array, b:
         return both[:m], both[m:]
 
     y = lax.scan(down, jnp.concatenate([zero, zero]), (factors, right, b))[1]
-    # Step i makes block row i + 1; what is carried at the end is the first one, and the last step makes one below the matrix.
+    # Step i produces block row i + 1. The final carry is the first block row, and the last step produces one below the
+    # matrix.
     first, rest = lax.scan(up, zero, (factors, order, y), reverse=True)
     return jnp.concatenate([first[None], rest[:-1]])
 

@@ -1,4 +1,4 @@
-"""Slices of block-diagonal and block-banded matrices that keep their blocks, and writes into the blocks."""
+"""Slices of block-diagonal and block-banded matrices that keep their blocks, and updates within the blocks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def _are_contiguous(x: Blocks, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
-    """Whether a key is two slices without steps."""
+    """Return whether a key is two slices without steps."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] == 1
 
 
 @index.kernel(BlockDiagonal, when=_are_contiguous)
 def _index_block_diagonal(x: BlockDiagonal, *, operands: tuple[jax.Array, ...], key: Key) -> Array:
-    """What is left of each block: a block again, without rows or columns where the slice leaves none."""
+    """Each block is sliced. The result may contain blocks without rows or columns."""
     (_, row, m, _), (_, column, n, _) = key
     parts = []
     for run, blocks in zip(x.runs, x.blocks, strict=True):
@@ -44,7 +44,7 @@ def _index_block_diagonal(x: BlockDiagonal, *, operands: tuple[jax.Array, ...], 
             parts.append(blocks)
             continue
         t = np.arange(run.count)
-        # From where to where each block is kept; at most a few at either end differ from the others.
+        # The range of each block that is kept; at most a few blocks at either end differ from the others.
         bounds = np.stack(
             [np.clip(edge - run.row - t * run.height, 0, run.height) for edge in (row, row + m)]
             + [np.clip(edge - run.column - t * run.width, 0, run.width) for edge in (column, column + n)],
@@ -58,7 +58,7 @@ def _index_block_diagonal(x: BlockDiagonal, *, operands: tuple[jax.Array, ...], 
 
 
 def _are_whole_blocks(x: BlockBanded, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
-    """Whether a key is two slices of whole blocks."""
+    """Return whether a key is two slices of whole blocks."""
     if not _are_contiguous(x, operands=operands, key=key):
         return False
     return all(k[1] % size == 0 == k[2] % size and k[2] for k, size in zip(key, x.block_shape, strict=True))
@@ -75,7 +75,7 @@ def _index_block_banded(x: BlockBanded, *, operands: tuple[jax.Array, ...], key:
         if length:
             first = (
                 row + max(0, -offset) - max(0, -k)
-            )  # the block row of the first, as a place on the old block diagonal
+            )  # the block row of the first block, as a position on the old block diagonal
             kept[offset] = blocks[..., first : first + length, :, :]
     return block_banded(kept, grid, x.block_shape, x.background, dtype=x.dtype, batch=x.batch_shape)
 
@@ -85,7 +85,9 @@ def _index_block_banded(x: BlockBanded, *, operands: tuple[jax.Array, ...], key:
 
 @write_entries.kernel(Blocks)
 def _write_entries_blocks(x: Blocks, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
-    """Entries, or a box of them, within one block; or single entries of several. Others may need further block diagonals."""
+    """Write entries, or a rectangle of entries, within one block; or single entries of several blocks. Other entries
+    may need further block diagonals.
+    """
     batch, (rows, columns) = items[:-2], items[-2:]
     if not indexing.is_basic(batch):
         return None
@@ -102,7 +104,7 @@ def _write_entries_blocks(x: Blocks, items: Sequence[Item], value: Array, owned:
 def _write_box_of(
     x: Blocks, batch: Sequence[Item], rows: Item, columns: Item, value: jax.Array, owned: bool
 ) -> Blocks | None:
-    """Rows and columns, integers or slices, that lie within one block."""
+    """Write rows and columns, integers or slices, that lie within one block."""
     spans = [_span(item) for item in (rows, columns)]
     if None in spans:
         return None
@@ -124,7 +126,7 @@ def _write_box_of(
 
 
 def _span(item: Item) -> tuple[int, int] | None:
-    """The first and the last place of an item, or None if it has none."""
+    """The first and the last index of an item, or None if it is empty."""
     if item.kind == "int":
         return item.start, item.start
     ends = item.start, item.start + (item.size - 1) * item.step
@@ -134,7 +136,7 @@ def _span(item: Item) -> tuple[int, int] | None:
 def _write_single(
     x: Blocks, batch: Sequence[Item], i: np.ndarray, j: np.ndarray, value: jax.Array, owned: bool
 ) -> Blocks:
-    """The entries (i, j), which all are stored."""
+    """Write the entries (i, j), all of which are stored."""
     entries, changed = list(x.entries), set()
     for at, run in enumerate(x.runs):
         t, row, column = _place(run, i, j)
@@ -148,7 +150,7 @@ def _write_single(
 
 
 def _place(run: Run, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The block of a run that holds each entry (i, j), -1 if none does, and the place in the block."""
+    """Return the block of a run that contains each entry (i, j), -1 if there is none, and the position in the block."""
     if not run.size:
         return np.full(i.shape, -1), i, j
     t, row = np.divmod(i - run.row, run.height)
@@ -158,7 +160,9 @@ def _place(run: Run, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _with_places(x: Blocks, i: np.ndarray, j: np.ndarray, owned: bool) -> tuple[Blocks | None, bool]:
-    """An array that stores the entries (i, j), and whether it is still the caller's own; (None, False) if there is none."""
+    """Return an array that stores the entries (i, j), and whether its buffers may be overwritten; (None, False) if
+    there is none.
+    """
     if np.all(np.any([_place(run, i, j)[0] >= 0 for run in x.runs], axis=0)):
         return x, owned
     if type(x) is BlockDiagonal and is_uniform(x):
@@ -169,12 +173,12 @@ def _with_places(x: Blocks, i: np.ndarray, j: np.ndarray, owned: bool) -> tuple[
     offsets = {*x.offsets, *np.unique(j // width - i // height).tolist()}
     stored = sum(band_kernel.diagonal_length(x.grid, k) for k in offsets)
     if 4 * stored > 3 * x.grid[0] * x.grid[1]:
-        return None, False  # so many block diagonals are dearer than the dense form
+        return None, False  # that many block diagonals are more expensive than the dense form
     return cast("BlockBanded", at_offsets(x, offsets)), False
 
 
 def _owned(x: Blocks, entries: Sequence[jax.Array], changed: set[int], owned: bool) -> Blocks:
-    """The array with these entries, all its own: none of those that are not written anew may be another array's."""
+    """Array with these entries. Entries that were not rewritten are copied unless the array owns them."""
     if owned:
         return x.rebuild(tuple(entries), x.background)
     entries = [e if at in changed else jnp.copy(e) for at, e in enumerate(entries)]

@@ -1,7 +1,7 @@
-"""Sequences of equal blocks along a (block) diagonal, on plain JAX arrays.
+"""Runs of equal blocks along a (block) diagonal, as plain JAX arrays.
 
-A *run* is ``blocks (..., k, h, w)``: k blocks of h × w, each below and to the right of the one before, so that together they are the
-diagonal blocks of a ``k h × k w`` matrix.
+A *run* is ``blocks (..., k, h, w)``: k blocks of h × w. Each block begins at the lower right corner of the previous
+block, so that they are the diagonal blocks of a ``k h × k w`` matrix.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def spread(blocks: jax.Array, background: jax.Array | None = None) -> jax.Array:
-    """The matrix whose diagonal blocks are given, as an expression that fuses.
+    """Matrix with these diagonal blocks, as an expression that XLA fuses.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def spread(blocks: jax.Array, background: jax.Array | None = None) -> jax.Array:
 
 
 def collect(data: jax.Array, k: int, h: int, w: int) -> jax.Array:
-    """The diagonal blocks of a matrix: the inverse of `spread`.
+    """Return the diagonal blocks of a matrix: the inverse of `spread`.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def collect(data: jax.Array, k: int, h: int, w: int) -> jax.Array:
     if rows == k * h and columns == k * w:
         if k == 1:
             return data[..., None, :, :]
-        # Block t begins t (h k w + w) elements into the flat matrix: with one block row of padding that is a reshape and
-        # slices, which fuse, where an index array is a gather.
+        # Block t begins t (h k w + w) elements into the flat matrix. With one block row of padding this is a reshape
+        # and slices, which XLA fuses; an index array would be a gather.
         flat = jnp.pad(data.reshape(*batch, k * h * k * w), [(0, 0)] * len(batch) + [(0, k * w)])
         panels = flat.reshape(*batch, k, h * k * w + w)[..., : h * k * w]
         return panels.reshape(*batch, k, h, k * w)[..., :w]
@@ -73,14 +73,14 @@ def collect(data: jax.Array, k: int, h: int, w: int) -> jax.Array:
 
 
 def diagonals(blocks: jax.Array) -> jax.Array:
-    """The main diagonals of square blocks ``(..., k, b, b)`` one after the other, ``(..., k b)``."""
+    """Concatenate the main diagonals of square blocks ``(..., k, b, b)``: ``(..., k b)``."""
     *batch, k, b, _ = blocks.shape
     flat = blocks.reshape(*batch, k, b * b)
     return flat[..., :: b + 1].reshape(*batch, k * b)
 
 
 def multiply(blocks: jax.Array, x: jax.Array) -> jax.Array:
-    """The diagonal blocks times a vector or a matrix.
+    """Multiply the diagonal blocks by a matrix.
 
     Parameters
     ----------
@@ -99,10 +99,12 @@ def multiply(blocks: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def multiply_left(x: jax.Array, blocks: jax.Array) -> jax.Array:
-    """A matrix ``(..., p, k h)`` times the diagonal blocks ``(..., k, h, w)``: ``(..., p, k w)``; batch shapes broadcast."""
+    """Multiply a matrix ``(..., p, k h)`` by the diagonal blocks ``(..., k, h, w)``: ``(..., p, k w)``; batch shapes
+    broadcast.
+    """
     k, h, w = blocks.shape[-3:]
     p = x.shape[-2]
-    # Block by block, since XLA's batched product is slow where the batch stands inside (twice, on a CPU).
+    # Block by block, since XLA's batched product is slow for an inner batch axis (twice the time on a CPU).
     product = jnp.matmul(jnp.moveaxis(x.reshape(*x.shape[:-1], k, h), -2, -3), blocks)
     return jnp.moveaxis(product, -3, -2).reshape(*product.shape[:-3], p, k * w)
 
@@ -145,20 +147,20 @@ def band_matmul(
 def layers(
     parts: Iterable[tuple[int, jax.Array]], length: int, fill: ArrayLike, axis: int, divided: bool = False
 ) -> list[jax.Array]:
-    """Arrays that stand at places along an axis, side by side in as few arrays of the whole length as possible.
+    """Place arrays at positions along an axis, combined into as few arrays of the full length as possible.
 
     Parameters
     ----------
     parts : sequence of (int, jax.Array)
-        Where each begins, increasing where they do not overlap. The arrays have equal shapes, but for the axis.
+        The start and the array of each part. Starts increase where parts do not overlap. Shapes are equal except along the axis.
     length : int
-        Of the axis.
+        Length of the axis.
     fill : scalar
-        What stands between them.
+        The value between the parts.
     axis : int
     divided : bool
-        Whether the axis is divided among devices: then each array gets a layer of its own, since to put arrays side by side each
-        device would have to send all that it has.
+        Whether the axis is divided among devices. Then each array gets its own layer, since concatenation would make each device
+        send all of its data.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def _matmul_dense_blocks(x1: Dense, x2: Blocks) -> Dense:
 
 
 def _sum_of(parts: Sequence[tuple[int, jax.Array]], shape: Shape, axis: int, x: Blocks) -> jax.Array:
-    """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
+    """Combine the products with all runs: concatenate them if they share no rows (columns), otherwise add them."""
     parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
     terms = numerics.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
     return functools.reduce(jnp.add, terms)
@@ -77,11 +77,11 @@ def _sum_of(parts: Sequence[tuple[int, jax.Array]], shape: Shape, axis: int, x: 
 
 
 def common_cuts(x1: BlockDiagonal, x2: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the cuts at which the columns of a block-diagonal matrix and the rows of another are cut in common."""
+    """Return the common cuts of the columns of a block-diagonal matrix and the rows of another."""
     columns, rows = cuts(x1)[1], cuts(x2)[0]
     if np.array_equal(columns, rows):
         return np.arange(len(rows)), np.arange(len(rows))
-    # Blocks without columns (rows) make the same cut several times; as many as both have are pairs, and so the ends.
+    # Blocks without columns (rows) repeat a cut. Repeated cuts are paired, and so are the ends.
     first, second = _numbered(columns), _numbered(rows)
     common = sorted(first.keys() & second.keys())
     kept, other = [first[c] for c in common], [second[c] for c in common]
@@ -90,7 +90,7 @@ def common_cuts(x1: BlockDiagonal, x2: BlockDiagonal) -> tuple[np.ndarray, np.nd
 
 
 def _numbered(places: np.ndarray) -> dict[tuple[int, int], int]:
-    """The number of each cut by its place, and how many there were at that place before."""
+    """Pair each cut position with the number of its previous occurrences, and map it to the number of the cut."""
     count: dict[int, int]
     numbers: dict[tuple[int, int], int]
     count, numbers = {}, {}
@@ -101,7 +101,7 @@ def _numbered(places: np.ndarray) -> dict[tuple[int, int], int]:
 
 
 def multiply_by_blocks(x1: BlockDiagonal, x2: BlockDiagonal) -> bool:
-    """Whether the product of two block-diagonal matrices is one."""
+    """Return whether the product of two block-diagonal matrices is block diagonal."""
     if x1.background is not None or x2.background is not None:
         return False
     common = len(common_cuts(x1, x2)[0])
@@ -123,7 +123,7 @@ def _matmul_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) 
 
 
 def _number_stored(x: Blocks | Banded) -> int:
-    """The number of entries of one matrix."""
+    """The number of stored entries of one matrix."""
     return sum(math.prod(e.shape[len(x.batch_shape) :]) for e in x.entries)
 
 
@@ -133,7 +133,7 @@ def indicator(x: S) -> S:
 
 
 def _same_places(x: BlockDiagonal, kept: np.ndarray) -> bool:
-    """Whether regrouping at these cuts leaves the blocks as they are."""
+    """Return whether regrouping at these cuts leaves the blocks unchanged."""
     return len(kept) == len(cuts(x)[0])
 
 
@@ -147,7 +147,7 @@ def _matmul_blocks_diagonal(x1: Blocks, x2: Diagonal) -> Array:
 
 
 def _on_common_grid(x1: Array, x2: Array) -> Forms | None:
-    """Both factors as block-banded matrices whose blocks can be multiplied, or None where one cannot be."""
+    """Return both factors as block-banded matrices whose blocks can be multiplied, or None if one has no such form."""
     first, second = grid_form(x1, (None, None)), grid_form(x2, (None, None))
     if first is not None:
         beside = grid_form(x2, (first.block_shape[1], None))
@@ -169,7 +169,7 @@ def _share_a_grid(x1: Blocks | Banded, x2: Blocks | Banded) -> bool:
 @matmul.kernel(Blocks, Banded, when=_share_a_grid)
 @matmul.kernel(Banded, Blocks, when=_share_a_grid)
 def _matmul_block_banded_blocks(x1: BlockBanded | Blocks | Banded, x2: Blocks | BlockBanded | Banded) -> Array:
-    """Offsets of block diagonals add as those of diagonals do."""
+    """The offsets of block diagonals add, like the offsets of diagonals."""
     forms = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
     (a, b), (stored_a, stored_b) = cast("tuple[Forms, Forms]", forms)  # neither is None: see `_share_a_grid`
     grid = (a.grid[0], b.grid[1])
@@ -177,7 +177,7 @@ def _matmul_block_banded_blocks(x1: BlockBanded | Blocks | Banded, x2: Blocks | 
     def multiply(blocks_a: Sequence[jax.Array], blocks_b: Sequence[jax.Array]) -> dict[int, jax.Array]:
         return numerics.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
 
-    if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zero is written out
+    if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zeros are stored explicitly
         blocks = multiply(a.blocks, b.blocks)
     else:
         blocks = guarded_product(multiply, a.blocks, lambda: stored_a.blocks, b.blocks, lambda: stored_b.blocks)
@@ -215,7 +215,7 @@ def _triu_blocks(x: Blocks, *, k: int) -> Blocks:
 
 
 def _masked(x: Blocks, keeps: Callable[[jax.Array, jax.Array], jax.Array]) -> Blocks:
-    """The entries (i, j) that `keeps` says, and zeros for the others."""
+    """Keep the entries (i, j) that `keeps` selects; the others are zero."""
     pairs = zip(x.runs, x.entries, strict=True)
     return x.rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
 

@@ -1,7 +1,8 @@
-"""Reductions of block-diagonal and block-banded matrices: the blocks, and the background as often as it is there.
+"""Reductions of block-diagonal and block-banded matrices: the blocks, and the background with its multiplicity.
 
-A row (or column) of a run is reduced within its block; the rows of runs that share none stand side by side, and those of the
-others are combined. What is not stored is the background, as often as `missing` says, which is static.
+A row (or column) of a run is reduced within its block. The results of runs that share no rows are concatenated;
+otherwise they are combined. Entries that are not stored equal the background. The static function `missing` counts
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def _reduce_core_blocks(x: Blocks, *, monoid: Monoid, axes: tuple[int, ...], kee
         entries: Sequence[jax.Array]
         entries, count = x.entries, _unstored(x)
         if x.background is None and background is not None and count:
-            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
+            # One zero has the same effect as many. It is multiplied with every entry first, so that the product does
+            # not overflow.
             entries = [monoid.combine(jnp.zeros(e.shape, e.dtype), e) for e in entries]
         return _everything(x, monoid, entries, background, count, keepdims)
     segments = missing(x, *axes)
@@ -69,7 +71,7 @@ def _unstored(x: Blocks) -> int:
 def _everything(
     x: Blocks, monoid: Monoid, entries: Sequence[jax.Array], background: jax.Array | None, count: int, keepdims: bool
 ) -> Dense:
-    """All entries of a matrix: those of the blocks, and the background (None changes nothing) so many times."""
+    """Reduce all entries of a matrix: the blocks, and `count` times the background (None has no effect)."""
     terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
     terms += [
         monoid.reduce(e, axis=(e.ndim - 3, e.ndim - 2, e.ndim - 1), keepdims=False)
@@ -89,8 +91,8 @@ def _lines(
     axes: tuple[int, ...],
     keepdims: bool,
 ) -> Dense:
-    """Each row (``axes == (-1,)``) or column of a matrix: the blocks, and `start` for what is not stored, if that changes
-    anything.
+    """Reduce each row (``axes == (-1,)``) or column of a matrix: the blocks, and `start` for entries that are not
+    stored, if these matter.
     """
     (axis,) = axes
     length = x.core_shape[0 if axis == -1 else 1]
@@ -109,7 +111,7 @@ def _lines(
 
 
 def _segmented(values: Sequence[jax.Array], segments: Sequence[tuple[int, int, int]]) -> jax.Array:
-    """A line that has one value in each segment."""
+    """An axis with one value in each segment."""
     parts = [
         jnp.broadcast_to(v[..., None], (*v.shape, stop - start))
         for v, (start, stop, _) in zip(values, segments, strict=True)

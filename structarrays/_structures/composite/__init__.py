@@ -16,4 +16,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Block", "Inverse", "Product", "Sum")
-"""What the namespace has of this package."""
+"""Public names of this package."""

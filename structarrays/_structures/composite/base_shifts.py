@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 
 LIMIT = 256
-"""Up to this factor the base may be worse conditioned than the matrix."""
+"""The largest accepted ratio of the condition numbers of the base and the matrix."""
 
 MOST = 8
-"""The largest number of diagonal entries that are changed, and so the largest dimension of a null space of the base."""
+"""The largest number of diagonal entries that are changed: the largest dimension of a null space of the base."""
 
 
 def is_benign(
     base: Array, u: jax.Array, v: jax.Array, inner: jax.Array, *, strict: bool, solve: Solver | None = None
 ) -> jax.Array:
-    """Whether Woodbury's formula loses few digits, for each matrix, (...).
+    """Return whether Woodbury's formula loses few digits, for each matrix, (...).
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def is_benign(
     relative = size / jnp.max(ratio(products, probes), axis=-1)
     loss, condition = _length_of_product(inner, v) * relative, jnp.max(ratio(inner, u), axis=-1) * size
     eps = jnp.finfo(v.dtype).eps
-    # NaN and infinity, which a singular base leaves, compare as false.
+    # NaN and infinity, which a singular base produces, compare as false.
     if strict:
         return (loss <= LIMIT) | (condition <= 1000)
     # Two steps of inverse iteration show the condition number of the matrix: the solutions of M @ X = U, and of M @ Y = X.
@@ -96,27 +96,27 @@ def _length_of_product(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def _scaled(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A matrix divided by its largest magnitude, and that: squares of all numbers stay in range."""
+    """Divide a matrix by its largest magnitude, so that squares stay in range; return both."""
     largest = jnp.max(jnp.abs(x), axis=(-2, -1))
     return x / jnp.where(largest == 0, 1, largest)[..., None, None], largest
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
-    """The lengths of columns relative to others; zero for columns of zeros."""
+    """Ratios of the lengths of columns; zero for columns of zeros."""
     (x, largest), (y, other) = map(_scaled, (x, y))
     x, y = (jnp.linalg.norm(z, axis=-2) for z in (x, y))
     return x / jnp.where(y == 0, 1, y) * (largest / jnp.where(other == 0, 1, other))[..., None]
 
 
 def can_be_shifted(base: Array) -> bool:
-    """Whether the base keeps a solver when its diagonal changes (static)."""
+    """Return whether the base keeps a solver when its diagonal changes (static)."""
     if isinstance(base, Banded) and not isinstance(base, Diagonal) and 0 not in base.offsets:
         return False
     return can_solve(shifted(base, jnp.zeros(base.shape[-1:], base.dtype)))
 
 
 def shifted(base: Array, diagonal: jax.Array) -> Array:
-    """The base with numbers added to its diagonal."""
+    """Add values to the diagonal of the base."""
     return total(base, Diagonal.make((diagonal, None), base.shape[-2:]))
 
 
@@ -130,7 +130,7 @@ def shift(base: Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array
     """
     size = norm(base)[..., 0]
     n, real = base.shape[-1], jnp.finfo(base.dtype)
-    # The null space dominates the inverse of this matrix, of which half of the digits are right.
+    # The null space dominates the inverse of this matrix. Half of the digits of the inverse are right.
     near = shifted(base, jnp.broadcast_to((size * real.eps**0.5).astype(base.dtype), (*base.shape[:-2], n)))
     left, _ = solution(near, u)
     right, _ = solution(matrix_transpose.dispatch(near), v)

@@ -50,48 +50,49 @@ if TYPE_CHECKING:
 
 
 class Block(Factored):
-    r"""A matrix that is put together from blocks, each in its own structure.
+    r"""A block matrix whose blocks keep their own structures.
 
     Parameters
     ----------
     blocks : sequence of sequences of array_like
-        The rows of blocks: p sequences of q matrices ``(..., m_i, n_j)``. The blocks of a row have the same number of rows, those
-        of a column the same number of columns. None is a block of zeros, whose shape follows from its neighbours. The
-        batch shapes broadcast, the dtypes are promoted.
+        The rows of blocks: p sequences of q matrices ``(..., m_i, n_j)``. All blocks of a row have the same number of rows,
+        all blocks of a column the same number of columns. None stands for a block of zeros, whose shape follows from the
+        other blocks. The batch shapes broadcast, and the dtypes are promoted.
 
     Returns
     -------
     Array
-        A `Block`, or, of a single one, that block.
+        A `Block`. If there is a single block, that block.
 
     Raises
     ------
     ValueError
-        If there is no block, the rows do not have equally many, a block has fewer than two dimensions, the shapes do not fit,
-        or a row or a column has nothing but None.
+        If there is no block, the rows differ in their number of blocks, a block has fewer than two dimensions, the shapes do
+        not fit, or a row or a column contains only None.
     TypeError
+        If `blocks` is not a sequence of sequences, or a block is boolean.
         If `blocks` is no sequence of sequences, or a block is boolean.
 
     Notes
     -----
-    The value is the matrix with :math:`A_{ij}` in the rows of the i-th and the columns of the j-th cut. Its functions go
-    to the blocks, and cost what they cost there:
+    The value is the matrix with block :math:`A_{ij}` in block row i and block column j. Functions are applied to the blocks,
+    and cost what they cost for the blocks:
 
     ========================================  =====================================================================
-    stores                                    what the blocks store
+    stores                                    the entries stored by the blocks
     times a matrix                            the products of the blocks
-    product of two, cut alike in between      a `Block`
-    sum, elementwise product, cut alike       a `Block`
-    transpose, scaling, slices, norms, sums   a `Block`, or of each block
-    solve, `det`, `slogdet`                   by Schur complements, if rows and columns are cut alike; below;
-                                              with a sparse block, and no dense one, as one `Sparse`
+    product of two, if the cuts match         a `Block`
+    sum, elementwise product, same cuts       a `Block`
+    transpose, scaling, slices, norms, sums   a `Block`, or block by block
+    solve, `det`, `slogdet`                   by Schur complements (see below), if rows and columns have the same
+                                              cuts; as one `Sparse` if a block is sparse and none is dense
     other elementwise functions               the dense form
     ========================================  =====================================================================
 
-    A block :math:`A_{kk}` with a cheap solver is eliminated, which leaves :math:`A_{ij} - A_{ik} A_{kk}^{-1} A_{kj}`, and so on
-    with the rest; blocks of zeros are left out, so that a block triangular matrix is solved by substitution (Golub and Van
-    Loan, *Matrix Computations*, 4th edition, 3.2.11). Since a block can be singular where the matrix is not, the residual
-    is looked at, see `linalg.solve`. `concat` of structured matrices makes a `Block`, too.
+    A block :math:`A_{kk}` with a cheap solver is eliminated first. The elimination continues with the Schur complement
+    :math:`A_{ij} - A_{ik} A_{kk}^{-1} A_{kj}`. Blocks of zeros are skipped, so that a block triangular matrix is solved by
+    substitution (Golub and Van Loan, *Matrix Computations*, 4th edition, 3.2.11). A block can be singular although the matrix
+    is not. Therefore the residual is checked; see `linalg.solve`. `concat` of structured matrices also returns a `Block`.
 
     Examples
     --------
@@ -145,13 +146,14 @@ class Block(Factored):
 
     @property
     def linear(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
-        """Whether the dense value is linear in the parameters: that of each block is."""
+        """Return whether the dense value is linear in the parameters. It is if all blocks are linear."""
         return all(b.linear for b in self.parts)
 
     @staticmethod
     def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         p, q = meta
-        # Compute each shape once. The shape of the corner twice would cost exponential time in the depth of nested blocks.
+        # Compute each shape once. A second computation for the first block would cost exponential time in the nesting
+        # depth.
         *batch, rows, columns = leaves[0].shape
         rows += sum(b.shape[-2] for b in leaves[q::q])
         columns += sum(b.shape[-1] for b in leaves[1:q])
@@ -177,14 +179,14 @@ class Block(Factored):
         return kinds
 
     def cast(self, dtype: DTypeLike) -> Array:
-        return self.with_parts(lambda b: b.cast(dtype))  # each element is one of one block
+        return self.with_parts(lambda b: b.cast(dtype))  # each element belongs to one block
 
     def description(self) -> tuple[list[str], bool]:
         return [f"grid={self.meta}", f"shape={self.shape}"], False
 
 
 def _checked_grid(blocks: Any) -> list[list[Array | None]]:
-    """The rows of blocks as lists of stacks of matrices and None, of which every row and column has one that is not None."""
+    """Return the rows of blocks as lists of stacks of matrices and None. Every row and every column contains a matrix."""
     if not isinstance(blocks, (list, tuple)):
         raise TypeError(f"blocks must be a list of rows, each a list of matrices, got {type(blocks).__name__}")
     for i, row in enumerate(blocks):
@@ -196,7 +198,7 @@ def _checked_grid(blocks: Any) -> list[list[Array | None]]:
         raise ValueError(f"blocks must have at least one row and one column, got {len(blocks)} rows")
     counts = [len(row) for row in blocks]
     if len(set(counts)) > 1:
-        raise ValueError(f"the rows of blocks must have equally many, got {', '.join(map(str, counts))}")
+        raise ValueError(f"the rows of blocks must have the same number of blocks, got {', '.join(map(str, counts))}")
     rows = [
         [None if b is None else part(b, f"blocks[{i}][{j}]") for j, b in enumerate(row)] for i, row in enumerate(blocks)
     ]
@@ -205,10 +207,12 @@ def _checked_grid(blocks: Any) -> list[list[Array | None]]:
             sizes = {b.shape[axis] for b in line if b is not None}
             if len(sizes) > 1:
                 shapes = " and ".join(str(b.shape) for b in line if b is not None)
-                raise ValueError(f"the blocks of {one} {k} must have equally many {what}, got shapes {shapes}")
+                raise ValueError(f"the blocks of {one} {k} must have the same number of {what}, got shapes {shapes}")
             if not sizes:
                 place = f"blocks[{k}][0]" if axis == -2 else f"blocks[0][{k}]"
-                raise ValueError(f"{place} is None, and no other block of its {one} tells how many {what} it has")
+                raise ValueError(
+                    f"{place} is None, and its {one} has no other block that gives the number of {what}; pass a block of zeros instead"
+                )
     return rows
 
 
@@ -222,7 +226,8 @@ def zero_block(shape: Shape, dtype: DTypeLike) -> Array:
 
 
 structurally_zero: Registry[bool] = Registry("structurally_zero")
-"""``structurally_zero.kernel(A)``: whether the structure of a matrix (static) says that it is zero."""
+"""``structurally_zero.kernel(A)``: return whether the structure of a matrix (static) implies that the matrix is zero.
+"""
 
 
 @structurally_zero.kernel(Array)
@@ -241,12 +246,12 @@ def _structurally_zero_low_rank(x: LowRank) -> bool:
 
 
 def is_zero(x: Array) -> bool:
-    """Whether the structure of a matrix says that it is zero."""
+    """Return whether the structure of a matrix implies that the matrix is zero."""
     return structurally_zero.required((x,)).run(x)
 
 
 def block(rows: Sequence[Sequence[Array]]) -> Array:
-    """The matrix of these rows of blocks with one dtype; dense where that is no larger."""
+    """Block matrix of these rows of blocks, which have one dtype; dense if the dense form is no larger."""
     p, q = len(rows), len(rows[0])
     flat = common_batch(*(b for row in rows for b in row))
     x = flat[0] if len(flat) == 1 else Block.make(tuple(flat), (p, q))
@@ -254,12 +259,12 @@ def block(rows: Sequence[Sequence[Array]]) -> Array:
 
 
 def starts(sizes: Sequence[int]) -> list[int]:
-    """Where each of the pieces of these sizes begins."""
+    """Start of each piece, given the sizes of the pieces."""
     return [sum(sizes[:k]) for k in range(len(sizes))]
 
 
 def cut(data: jax.Array, sizes: Sequence[int], axis: int) -> list[jax.Array]:
-    """Dense data in pieces along an axis."""
+    """Split dense data along an axis into pieces of these sizes."""
     return [lax.slice_in_dim(data, s, s + n, axis=axis) for s, n in zip(starts(sizes), sizes, strict=True)]
 
 
@@ -267,7 +272,7 @@ def cut(data: jax.Array, sizes: Sequence[int], axis: int) -> list[jax.Array]:
 
 
 def _sum_of_products(pairs: Iterable[tuple[Array, Array]], shape: Shape, dtype: DTypeLike) -> jax.Array:
-    """The sum of dense products, without those with a block of zeros."""
+    """Sum of dense products, without products with a block of zeros."""
     result = None
     for x, y in pairs:
         if not is_zero(x) and not is_zero(y):
@@ -315,7 +320,7 @@ def _matmul_block_block(x1: Block, x2: Block) -> Array:
 
 
 def _product(a: Array, b: Array) -> Array:
-    """The product of two blocks, which stays one of two factors where it would have to be expanded."""
+    """Product of two blocks, kept as two factors if the product would have to be densified."""
     if Dense in (type(a), type(b)) or matmul.choose((a, b), {}) is not None:
         return matmul(a, b)
     return product(a, b)
@@ -325,7 +330,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _mapped(function: Callable[..., Array], *arrays: Block) -> Array:
-    """The blocks mapped, of one array or of several that are cut alike."""
+    """Apply a function to the blocks of one array, or of several arrays with the same cuts."""
     rows = zip(*(x.blocks for x in arrays), strict=True)
     return block([[function(*each) for each in zip(*row, strict=True)] for row in rows])
 
@@ -368,7 +373,7 @@ def _added(a: Array, b: Array) -> Array:
 
 @merge_pair.kernel(Block, Banded, when=lambda x, y: y.background is None)
 def _merge_pair_block_banded(x: Block, y: Banded) -> Array:
-    """A band, cut as the blocks are."""
+    """The band is cut like the blocks."""
     slices = [
         [("slice", s, n, 1) for s, n in zip(starts(sizes), sizes, strict=True)] for sizes in (x.heights, x.widths)
     ]
@@ -439,7 +444,7 @@ def _lines(b: Array, item: tuple[Any, ...]) -> Array:
 
 
 def _rows_at(x: Block, i: jax.Array) -> Dense:
-    """Dense rows: each comes from one of the rows of blocks."""
+    """Dense rows, each taken from its row of blocks."""
     allow_dense(x, "__getitem__", x.size // max(1, x.shape[-2]) * i.size)
     i = jnp.where(i < 0, i + x.shape[-2], i)
     data = jnp.zeros((*x.shape[:-2], i.size, x.shape[-1]), x.dtype)
@@ -456,11 +461,11 @@ def _rows_at(x: Block, i: jax.Array) -> Dense:
 
 
 LARGE = 4096
-"""So many elements a `concat` of arrays that are not factored has to have, to become a `Block`."""
+"""The minimum number of elements for which `concat` of arrays that are not factored returns a `Block`."""
 
 
 def _joins(x: Array, y: Array, *, axis: int) -> bool:
-    """Whether two matrices side by side, or one on top of the other, are a `Block`: what else would become dense."""
+    """Return whether `concat` of two matrices returns a `Block`. Otherwise the result would be dense."""
     if x.ndim < 2 or axis < -2 or x.dtype.kind == "b" or x.core_ndim > 2 or y.core_ndim > 2:
         return False
     size = math.prod(x.shape[-2:]) + math.prod(y.shape[-2:])
@@ -483,7 +488,7 @@ def _concat_pair_as_block(x: Array, y: Array, *, axis: int) -> Array:
 
 @validated.kernel(Block)
 def check_block(x: Block) -> None:
-    """Raise unless the parts are a grid of matrices with fitting heights and widths."""
+    """Raise unless the parts form a grid of matrices with matching heights and widths."""
     shapes = check_parts(x, 1)
     p, q = check_sizes(x.meta, 2)
     check_static(p * q == len(shapes), x)

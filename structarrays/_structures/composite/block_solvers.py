@@ -1,4 +1,4 @@
-"""Systems and determinants of matrices of blocks, by Schur complements."""
+"""Linear systems and determinants of block matrices, by Schur complements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _is_conformal(x: Block, *args: Array, **static: Any) -> bool:
-    """Whether rows and columns are cut alike, and there is something to eliminate."""
+    """Return whether rows and columns have the same cuts, and a pivot exists."""
     if x.heights != x.widths or x.full_size or x.shape[-1] <= SMALL:
         return False
     return any(map(_can_be_pivot, _diagonal(x.blocks)))
@@ -70,8 +70,8 @@ def small_block_by_dense_form(x: Block) -> Dense:
 
 
 def _pivot(grid: Grid) -> int | None:
-    """The place on the diagonal to eliminate first: with no fill, else with a structured solver, else the largest; None where no
-    block can be one.
+    """Return the diagonal index of the first pivot: a block without fill, otherwise a block with a structured solver.
+    None if no block qualifies.
     """
     count = range(len(grid))
 
@@ -84,7 +84,7 @@ def _pivot(grid: Grid) -> int | None:
 
 
 def _joined(grid: Grid) -> Dense:
-    """The grid as one dense block, where there is nothing to eliminate."""
+    """Return the grid as one dense block, if no block can be a pivot."""
     x = Block.make(tuple(b for row in grid for b in row), (len(grid), len(grid)))
     allow_dense(x, "linalg.solve", x.size)
     return to_dense(x)
@@ -93,7 +93,9 @@ def _joined(grid: Grid) -> Dense:
 def _complement(
     grid: Grid, k: int, b: jax.Array | None = None
 ) -> tuple[list[int], dict[int, Array], list[list[Array]], Any, jax.Array]:
-    """``W_j = A_kk^{-1} A_kj`` and the rest ``A_ij - A_ik W_j``, without row and column k, and the solution of ``A_kk y = b``."""
+    """Return ``W_j = A_kk^{-1} A_kj``, the rest ``A_ij - A_ik W_j`` without row and column k, and the solution of
+    ``A_kk y = b``.
+    """
     others = [i for i in range(len(grid)) if i != k]
     rights = {j: grid[k][j] for j in others if not is_zero(grid[k][j])} if _has_fill(grid, k) else {}
     w, y, ok = _solutions(grid[k][k], rights, b)
@@ -102,10 +104,10 @@ def _complement(
 
 
 def _solutions(pivot: Array, rights: dict[int, Array], b: jax.Array | None) -> tuple[dict[int, Array], Any, jax.Array]:
-    """The solutions of linear systems with a pivot, for blocks and for data, and whether the pivot is regular.
+    """Solve linear systems with a pivot, for blocks and for data; also return whether the pivot is regular.
 
-    The systems for dense columns are one system. Otherwise compiled code would contain the solver of the pivot once for each of them, and
-    the solvers of the blocks of the pivot once more in each of these. A diagonal pivot has no solver that would count.
+    The right-hand sides with dense columns form one linear system. Otherwise compiled code would contain the solver of
+    the pivot once for each block, at every nesting level. A diagonal pivot needs no merging, since its solver is small.
     """
     together, batch = {}, pivot.shape[:-2] if b is None else b.shape[:-2]
     if not isinstance(pivot, Diagonal):
@@ -136,14 +138,14 @@ def _solutions(pivot: Array, rights: dict[int, Array], b: jax.Array | None) -> t
 
 
 def _has_columns(x: Array, of_pivot: Shape, batch: Shape) -> bool:
-    """Whether the solutions for a block are columns of numbers, as many as for data of this batch shape."""
+    """Return whether the solutions for a block have one column for each column of data with this batch shape."""
     if not (type(x) is Dense or type(x) is LowRank and 2 * x.rank < x.shape[-1]):
         return False
     return jnp.broadcast_shapes(of_pivot, x.shape[:-2]) == batch
 
 
 def _has_fill(grid: Grid, k: int) -> bool:
-    """Whether there are blocks below (or above) a pivot, so that its elimination changes the rest."""
+    """Return whether there are blocks below (or above) a pivot, so that its elimination changes the rest."""
     return any(not is_zero(grid[i][k]) for i in range(len(grid)) if i != k)
 
 
@@ -157,9 +159,10 @@ def _updated(a: Array, left: Array, w: Array | None) -> Array:
 
 
 def _with_low_rank(a: Array, update: Array) -> Array:
-    """The sum with an update of low rank, in the blocks of a nested matrix that has no blocks of zeros.
+    """Add a low-rank update block by block to a nested matrix that has no blocks of zeros.
 
-    So its elimination goes on in its blocks. A `Sum` would be solved by systems with all of the nested matrix, for more right-hand sides.
+    So the elimination continues inside the nested matrix. A `Sum` would need linear systems with the whole nested
+    matrix, for more right-hand sides.
     """
     if type(update) is not LowRank or type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
         return total(a, update)
@@ -176,7 +179,7 @@ def _with_low_rank(a: Array, update: Array) -> Array:
 
 
 def _eliminated(grid: Grid, b: Sequence[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
-    """The solution, in pieces, by elimination, and whether the pivots are regular."""
+    """Return the pieces of the solution by elimination, and whether the pivots are regular."""
     x: Any
     right: Any
     k = _pivot(grid)
@@ -185,7 +188,7 @@ def _eliminated(grid: Grid, b: Sequence[jax.Array]) -> tuple[list[jax.Array], ja
         sizes = [row[0].shape[-2] for row in grid]
         x, ok = solve.dispatch(whole, Dense.make((jnp.concatenate(b, axis=-2),)))
         return cut(x.dense_data(), sizes, -2), ok
-    if not _has_fill(grid, k):  # nothing else depends on its row, so that it comes last
+    if not _has_fill(grid, k):  # no other block depends on its row, so that it comes last
         others, _, rest, *_ = _complement(grid, k)
         x, ok2 = _eliminated(rest, [b[i] for i in others])
         x = dict(zip(others, x, strict=True))
@@ -224,8 +227,8 @@ def _schur(x1: Block, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 @solve.kernel(Block, Array, when=_is_conformal)
 def _solve_block_if_is_conformal(x1: Block, x2: Array) -> tuple[Dense, jax.Array]:
     remark(
-        "block elimination by Schur complements, first of blocks that change no others or have solvers of their own, and a look at the "
-        "residual; systems with the blocks on the diagonal"
+        "block elimination by Schur complements, starting with blocks that cause no fill or have their own solvers, and a check of "
+        "the residual; linear systems with the diagonal blocks"
     )
     return solved(x1, x2, _schur)
 
@@ -240,16 +243,18 @@ class Step(NamedTuple):
     """One step of the elimination."""
 
     places: tuple[int, ...]
-    """Which rows of blocks the pivot is of: several if it is the joined rest."""
+    """The block rows of the pivot: several if the pivot is the joined rest."""
     pivot: Array
     below: dict[int, Array]
-    """The blocks in the pivot's column, by the rows of blocks that they are in."""
+    """The blocks in the column of the pivot, by block row."""
     w: dict[int, Array]
-    """The solutions ``W_j`` that change the rest, by the columns of blocks."""
+    """The solutions ``W_j`` that change the rest, by block column."""
 
 
 def _steps(grid: Grid, places: tuple[int, ...]) -> list[Step]:
-    """All steps. The determinant is the product of the pivots' determinants: permuting rows and columns alike changes no sign."""
+    """Return all steps. The determinant is the product of the pivots' determinants: symmetric permutations change no
+    sign.
+    """
     k = _pivot(grid) if len(grid) > 1 else None
     if k is None:
         return [Step(places, grid[0][0] if len(grid) == 1 else _joined(grid), {}, {})]
@@ -260,11 +265,12 @@ def _steps(grid: Grid, places: tuple[int, ...]) -> list[Step]:
 
 
 def _is_accurate(x: Block, steps: Sequence[Step]) -> jax.Array:
-    """Whether the determinants of the pivots lose few digits, for each matrix.
+    """Return whether the determinants of the pivots lose few digits, for each matrix.
 
-    They lose few if no product in the elimination is much larger than the matrix. Then each pivot is about as well conditioned as the matrix.
-    Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a block of the inverse of the matrix. The sizes are
-    sums over rows of the matrix with columns of about one size, since scaling rows or columns changes no digit of a determinant.
+    They lose few if no product in the elimination is much larger than the matrix. Then each pivot is about as well
+    conditioned as the matrix. Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a
+    block of the inverse of the matrix. The sizes are sums over rows, after scaling columns to about one size: scaling
+    does not change the relative error of a determinant.
     """
     x = without_derivatives(x)
     pivots = without_derivatives([s.pivot for s in steps])
@@ -304,8 +310,10 @@ def _reciprocal(sums: jax.Array) -> jax.Array:
 
 
 def _condition(a: Array, rows: jax.Array, weights: jax.Array) -> jax.Array:
-    """How much longer than a constant, an alternating and an irregular vector the solutions for these are, if these are multiplied by the
-    sums of rows (..., n, 1), and the solutions divided by the weights of columns (..., n, 1).
+    """Estimate the norm of the inverse from solutions for a constant, an alternating and an irregular vector.
+
+    The right-hand sides are multiplied by the sums of rows (..., n, 1), the solutions divided by the weights of columns
+    (..., n, 1).
     """
     vectors = probes(a.shape[-1], a.dtype)
     found, _ = solution(a, jnp.broadcast_to(vectors * rows, (*a.shape[:-2], *vectors.shape)))
@@ -320,7 +328,9 @@ def _slogdet_block(x: Block) -> tuple[Dense, ...]:
 def _by_pivots(
     function: Callable[[Sequence[Array]], tuple[jax.Array, ...]],
 ) -> Callable[[Block], tuple[tuple[jax.Array, ...], jax.Array]]:
-    """A function that maps a matrix to the result of `function` for its pivots, and a flag that few digits are lost."""
+    """Return a function that maps a matrix to the results of `function` for its pivots, and a flag that few digits are
+    lost.
+    """
 
     def run(x: Block) -> tuple[tuple[jax.Array, ...], jax.Array]:
         steps = _steps(x.blocks, tuple(range(len(x.blocks))))

@@ -36,12 +36,16 @@ LARGEST = 1 << 25
 
 
 def is_possible(x: Array) -> bool:
-    """Whether compiled code may make the dense form of a stack of matrices (static). Of a dimension that ``vmap`` adds it knows nothing."""
+    """Return whether compiled code may form the dense form of a stack of matrices (static). Dimensions that ``vmap``
+    adds are not counted.
+    """
     return not caller.value.falls_back and _may_expand(x)
 
 
 def is_replaceable(x: Array) -> bool:
-    """Whether the dense form is solved if a solver refuses its own solution (static): in the same compiled code, or by the eager call."""
+    """Return whether the dense form is solved if a solver rejects its solution (static): in compiled code, or by the
+    eager call.
+    """
     return is_possible(x) or (caller.value.is_eager and _may_expand(x))
 
 
@@ -52,16 +56,18 @@ def _may_expand(x: Array) -> bool:
 
 
 def for_parts_of(x: Array) -> AbstractContextManager[None]:
-    """The context of solvers for parts of a matrix whose caller checks the solution for the whole, and whose derivatives nobody takes.
+    """Context for solvers of parts of a matrix. The caller checks the solution for the whole, and takes no derivatives
+    of these solvers.
 
-    If the whole matrix falls back to its dense form, the parts need not: otherwise compiled code would contain a dense form at each level.
+    If the whole matrix falls back to its dense form, its parts need not. Otherwise compiled code would contain a dense
+    form at each nesting level.
     """
     context: AbstractContextManager[None] = caller(Caller(caller.value.falls_back or is_possible(x), is_constant=True))
     return context
 
 
 def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A solution and its flag, from the dense form if the flag is false.
+    """Return a solution and its flag, from the dense form if the flag is false.
 
     Parameters
     ----------
@@ -85,7 +91,7 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array) -
 def numbers_or_dense(
     function: Callable[[Array], Result], x: Array, found: Sequence[jax.Array], fine: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """Numbers for each matrix of a stack, such as its determinant; from the dense form where a flag is false.
+    """Return one value for each matrix of a stack, such as the determinant; from the dense form where a flag is false.
 
     Parameters
     ----------
@@ -118,12 +124,12 @@ def by_parts_or_dense(
     *,
     fall_back: bool = True,
 ) -> tuple[Dense, ...]:
-    """The same for a method whose derivatives may be infinite where it fails, as those of an elimination with a zero pivot are.
+    """`numbers_or_dense` for a method whose derivatives may be infinite where it fails, such as elimination with a zero pivot.
 
     Parameters
     ----------
     function, x
-        As of `numbers_or_dense`.
+        As in `numbers_or_dense`.
     by_parts : callable
         Function of `x`, which returns `found` and `fine`.
     fall_back : bool
@@ -165,7 +171,9 @@ def _chosen_jvp(
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
 ) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], np.ndarray]]:
-    """The derivative of the method that is used. Selecting values would not do: zero times an infinite derivative of the other method is NaN."""
+    """Derivative of the method that is used. A selection of values would fail: zero times an infinite derivative is
+    NaN.
+    """
     found, fine = _chosen(function, by_parts, *primals)
 
     def derivative(run: Callable[[Any], tuple[jax.Array, ...]]) -> Callable[[], tuple[jax.Array, ...]]:

@@ -1,7 +1,7 @@
-"""Norms of matrices, from the structure.
+"""Norms of matrices, computed from the structure.
 
-They replace trials with one vector. A vector of signs may be nearly orthogonal to the vectors that matter, such as constant and smooth
-ones, and its product with a matrix of smooth rows is far smaller than the norm.
+These norms replace tests with one vector. A vector of signs may be nearly orthogonal to the vectors that matter, such
+as constant and smooth vectors. Its product with a matrix of smooth rows is then far smaller than the norm.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 absolute_product: Registry[jax.Array | None] = Registry("absolute_product")
-"""``absolute_product.kernel(A)``: ``abs(A) @ v`` of data ``v >= 0``, (..., n, k), or an upper bound if `A` is a sum or a product. None if
-the structure does not tell it.
+"""``absolute_product.kernel(A)``: compute ``abs(A) @ v`` for data ``v >= 0``, (..., n, k), or an upper bound if `A` is
+a sum or a product. None if the structure does not provide it.
 """
 
 
 def norm(a: Array) -> jax.Array:
-    """The largest sum of magnitudes of a row, (..., 1, 1), or an upper bound that does not count cancellation among terms and factors.
+    """Return the infinity norm, (..., 1, 1), or an upper bound that ignores cancellation among terms and factors.
 
     Structures without a kernel of `absolute_product` get an estimate from products, which is at most the norm.
     """
@@ -53,22 +53,23 @@ def norm(a: Array) -> jax.Array:
 
 
 def signs(n: int, dtype: DTypeLike) -> jax.Array:
-    """A column of signs without a pattern, (n, 1): the high bits of multiples of the golden ratio."""
+    """A column of irregular signs, (n, 1): the high bits of multiples of the golden ratio."""
     i = lax.iota(jnp.uint32, n) * jnp.uint32(2654435769)
     return jnp.where(i >> 31, 1, -1).astype(dtype)[:, None]
 
 
 def probes(n: int, dtype: DTypeLike) -> jax.Array:
-    """A constant, an alternating and an irregular column of signs, (n, 3).
+    """Constant, alternating and irregular columns of signs, (n, 3).
 
-    The solutions for them show how large the inverse is: no null vector that users have is nearly orthogonal to all of them.
+    The solutions for them indicate the norm of the inverse: null vectors that occur in practice are not orthogonal to
+    all three.
     """
     alternating = jnp.where(lax.iota(jnp.int32, n) % 2 == 0, 1, -1).astype(dtype)[:, None]
     return jnp.concatenate([jnp.ones_like(alternating), alternating, signs(n, dtype)], axis=-1)
 
 
 def row_sums(a: Array, v: jax.Array | None = None) -> jax.Array:
-    """The sum of magnitudes of each row, (..., m, 1), each column multiplied by an element of `v`, or an upper bound.
+    """Return the sum of magnitudes of each row, (..., m, 1), each column multiplied by an element of `v`, or an upper bound.
 
     Parameters
     ----------
@@ -156,13 +157,15 @@ def _absolute_product_block(a: Block, v: jax.Array) -> jax.Array | None:
 
 @absolute_product.kernel(Orthonormal)
 def _absolute_product_orthonormal(a: Orthonormal, v: jax.Array) -> jax.Array:
-    """No row is longer than 1 (Cauchy and Schwarz)."""
+    """No row has a norm above 1 (Cauchy–Schwarz)."""
     bound = jnp.linalg.norm(v, axis=-2, keepdims=True)
     return jnp.broadcast_to(bound, (*jnp.broadcast_shapes(a.shape[:-2], v.shape[:-2]), a.shape[-2], v.shape[-1]))
 
 
 def _estimated_norm(a: Array) -> jax.Array:
-    """The estimate of Hager and Higham for the largest sum of a row (Higham, *Accuracy and Stability of Numerical Algorithms*, 15.3)."""
+    """Estimate the infinity norm by the method of Hager and Higham (*Accuracy and Stability of Numerical Algorithms*,
+    15.3).
+    """
     adjoint = matrix_transpose.dispatch(a)
     n = a.shape[-2]
     i = lax.iota(_real(a), n)[:, None]

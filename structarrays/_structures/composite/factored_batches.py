@@ -1,4 +1,4 @@
-"""Reductions of factored arrays over batch axes: matrix after matrix, so that no more than one of them is ever dense."""
+"""Reductions of factored arrays over batch axes, one matrix at a time, so that at most one matrix is dense."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _only_batch(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
 def _accumulated(
     x: Factored, axis: tuple[int, ...], start: jax.Array, step: Callable[[jax.Array, jax.Array], jax.Array]
 ) -> jax.Array:
-    """``step(start, matrix)`` with the matrices along batch axes, one after the other, in their dense form."""
+    """Fold ``step(start, matrix)`` over the dense forms of the matrices along batch axes."""
     kept = [a for a in range(x.ndim - 2) if a not in axis]
     count = reduced_count(x, axis)
 
@@ -52,7 +52,7 @@ def _accumulated(
 
 
 def _start(x: Factored, axis: tuple[int, ...], value: Any, dtype: DTypeLike) -> jax.Array:
-    """An array of the result's shape, without the axes that are reduced."""
+    """A constant array of the result's shape, without the reduced axes."""
     return jnp.full([n for a, n in enumerate(x.shape) if a not in axis], value, dtype)
 
 
@@ -62,19 +62,19 @@ def _reduce_batch_factored(x: Factored, *, monoid: Monoid, axes: tuple[int, ...]
     return Dense.make((jnp.expand_dims(data, axes) if keepdims else data,))
 
 
-# ---- sums that are no longer than their terms -----------------------------------------------------------------------
+# ---- sums that are no larger than their terms ------------------------------------------------------------------------
 
 
 @sum_of.kernel(LowRank, when=_only_batch)
 def _sum_of_low_rank(x: LowRank, *, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """The factors of all matrices side by side; where those are larger than the sum, their product."""
+    """Join the factors of all matrices; return the dense product if the joined factors are larger than the sum."""
     u, v = (_side_by_side(p, axis, keepdims) for p in x.parts)
     total = LowRank.make((u, v))
     return total if pays(total) else matmul(u, matrix_transpose(v))
 
 
 def _side_by_side(part: Array, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    """A factor ``(..., m, r)`` with the columns of all matrices along batch axes."""
+    """Join the columns of a factor ``(..., m, r)`` of all matrices along batch axes."""
     data, batch = part.dense_data(), part.ndim - 2
     kept = [a for a in range(batch) if a not in axis]
     m, r = data.shape[-2:]
@@ -88,7 +88,7 @@ def _sum_of_kronecker_sum(x: KroneckerSum, *, axis: tuple[int, ...], keepdims: b
     return x.with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
 
 
-# ---- means and spreads ----------------------------------------------------------------------------------------------
+# ---- means and variances ---------------------------------------------------------------------------------------------
 
 
 @mean.kernel(Factored, when=_only_batch, before="mean_factored")
@@ -101,7 +101,7 @@ def _mean_batch_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: boo
 
 @spreads(Factored, when=_only_batch)
 def variance_of_batch(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
-    """In two passes, since the mean of the squares less the square of the mean cancels."""
+    """Use two passes, since the mean of the squares minus the square of the mean cancels."""
     count = reduced_count(x, axis)
     centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / float(count)
     squares = _start(x, axis, 0, centre.real.dtype)

@@ -1,4 +1,4 @@
-"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/design/semantics.md)."""
+"""Functions of all factored arrays: scaling, sums, means and variances, rows and columns (docs/design/semantics.md)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _divide_factored_factored(x1: Factored, x2: Factored) -> Array:
 
 
 def _multiplied(x: Factored, y: Array, *args: Array) -> Array:
-    """A factored array times any other; `args` are both in the order in which they came."""
+    """Multiply a factored array by any other array; `args` contains both in their original order."""
     scaled = _scaled(multiply, x, y)
     if scaled is not None:
         return scaled
@@ -97,14 +97,14 @@ def _multiplied(x: Factored, y: Array, *args: Array) -> Array:
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y.covers and y.core_ndim == 2:
             return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
-    if x is y:  # expanded once
+    if x is y:  # densified once
         args = (densify(x, "multiply"),) * 2
     result: Array = elementwise(multiply, args, {})
     return result
 
 
 def _scaled(function: Function[..., Array], x: Factored, y: Array) -> Array | None:
-    """A factored array times, or divided by, a number for each matrix, a row or a column; None for other operands."""
+    """Multiply or divide a factored array by a scalar for each matrix, a row or a column; None for other operands."""
     core = x.shape[-2:]
     constant = y.constant_over(2)
     if constant is not None:
@@ -127,7 +127,7 @@ def _scaled(function: Function[..., Array], x: Factored, y: Array) -> Array | No
 
 
 def _times_number(x: Array, factor: Callable[[Array], Array]) -> Array:
-    """Scaled; dense where a factor that takes the number up makes it as large."""
+    """Scale; dense if the scaled factor makes the result as large as the dense form."""
     result = scale.required((x,)).run(x, factor)
     return result if x.full_size or not result.full_size else Dense.make((result.dense_data(),))
 
@@ -154,13 +154,13 @@ def _pow_factored(x1: Factored, x2: Array, *, exponent: Exponent) -> Array:
 
 
 def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The batch axes, and the core axes counted from behind."""
+    """Return the batch axes, and the core axes counted from the end."""
     ndim = x.ndim
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
 def _over_one_core_axis(x: Factored, axis: int) -> Array:
-    """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
+    """Sums over the rows (axis -2) or the columns of each matrix, as products with vectors of ones."""
     m, n = x.shape[-2:]
     if axis == -2:
         sums: Array = matmul.dispatch(Dense.make((jnp.ones((1, m), x.dtype),)), x)
@@ -177,7 +177,7 @@ def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Arr
 
 @sum_of.kernel(Factored, when=has_core)
 def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
+    """Reduce one core axis after the other, the longer one first, so that the remaining sum is shorter."""
     *batch, m, n = x.shape
     rows, columns = len(batch), len(batch) + 1
     first = rows if rows in axis and (columns not in axis or m > n) else columns
@@ -198,7 +198,7 @@ def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Den
 def spreads(
     structure: type[Factored], *, when: Callable[..., bool]
 ) -> Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]:
-    """Register `var` and `std` from the decorated function, which computes the variances ``(x, axis, correction, keepdims)``."""
+    """Register `var` and `std` from a function that computes the variances, ``(x, axis, correction, keepdims)``."""
 
     def register(variance: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
         @functools.wraps(variance)
@@ -218,7 +218,7 @@ def spreads(
 
 @spreads(Factored, when=has_core)
 def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
-    """From the sum of squares of the centred array."""
+    """Compute the variance from the sum of squares of the centred array."""
     batch, core = split_axes(x, axis)
     centre = Dense.make((_total(x, axis) / float(reduced_count(x, axis)),))
     centred = subtract(x, centre)
@@ -257,7 +257,7 @@ def _diagonal_factored(x: Factored, *, offset: int) -> Dense:
 
 
 def _selects_lines(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key keeps two axes: slices, and at most one index array."""
+    """Return whether a key keeps two axes: slices, and at most one index array."""
     kinds = [k[0] for k in key]
     return sorted(kinds) in (["array", "slice"], ["slice", "slice"]) and all(o.ndim == 1 for o in operands)
 
@@ -269,7 +269,7 @@ def _index_factored(x: Factored, *, operands: tuple[jax.Array, ...], key: tuple[
 
 @index.eager_kernel(Factored, tuple)
 def _index_factored_eagerly(x: Factored, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Result:
-    """Part by part outside of the compiled call, where rows of a sparse form have exactly as many entries as there are."""
+    """Index part by part outside of the compiled call: the rows of a sparse form then have the exact number of entries."""
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
         return NotImplemented
@@ -279,12 +279,12 @@ def _index_factored_eagerly(x: Factored, operands: tuple[Any, ...], *, key: tupl
 
 
 def _stores_entries(x: Array) -> bool:
-    """Whether a part has rows that may be sparse."""
+    """Return whether the rows of a part may be sparse."""
     return any(map(_stores_entries, x.parts)) if isinstance(x, Factored) else x.stores_entries
 
 
 def _selected(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Array:
-    """The rows, and then the columns, that two items select, at most one of them by an array."""
+    """Select rows and then columns by two items, at most one of which is an array."""
     for axis, item in ((-2, key[0]), (-1, key[1])):
         if item == ("slice", 0, x.shape[axis], 1):
             continue
@@ -297,7 +297,7 @@ def _selected(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], .
 
 
 def _at(x: Array, axis: int, where: jax.Array) -> Array:
-    """What stands at some places along an axis, which repeat or reorder it."""
+    """Take entries along an axis; indices may repeat or reorder them."""
     if axis < x.ndim - 2:
         return x.map_parameters(lambda leaf: jnp.take(leaf, where, axis=axis))
     return index(x, (Dense.make((where,)),), key=line_key(x, ("array",), axis - x.ndim))

@@ -1,4 +1,6 @@
-"""What all arrays of generators have in common: products, transposes, elements, numbers in front (docs/design/semantics.md)."""
+"""Functions of all arrays that are defined by generators: products, transposes, elements, scalar factors
+(docs/design/semantics.md).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def _matrix_transpose_generators(x: GeneratorArray) -> Array:
 
 @elements.kernel(GeneratorArray)
 def _elements_of_generators(x: GeneratorArray, i: jax.Array, j: jax.Array) -> jax.Array:
-    """From the rows or columns in which the elements stand, whichever are fewer."""
+    """Compute the elements from their rows or their columns, whichever are fewer."""
     return in_blocks(_from_lines, x, i, j)
 
 
@@ -61,7 +63,7 @@ def _from_columns(x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
 
 @scale.kernel(GeneratorArray)
 def _scale_generators(x: GeneratorArray, factor: Callable[[Array], Array]) -> Array:
-    """A number in front stays a factor: what it does to the generators, only the class knows."""
+    """Keep a scalar factor separate: its effect on the generators depends on the class."""
     return times_number(x, factor)
 
 

@@ -1,4 +1,4 @@
-"""`Inverse`: the inverse of a matrix, held as the matrix."""
+"""`Inverse`: the inverse of a matrix, stored as the matrix."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Inverse(GeneratorArray):
-    r"""The inverse of a matrix, which is never formed: a product with it solves a system.
+    r"""The inverse of a matrix, never formed explicitly: a product with it solves a linear system.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Inverse(GeneratorArray):
     Returns
     -------
     Array
-        An `Inverse`; for an `Inverse` the matrix that it holds.
+        An `Inverse`. If `a` is itself an `Inverse`, its matrix `a.a`.
 
     Raises
     ------
@@ -55,22 +55,22 @@ class Inverse(GeneratorArray):
 
     Notes
     -----
-    The value is :math:`A^{-1}`. It holds A with its assumptions (see `assume`), and each product factorises A anew (but a
-    `Sparse` A, whose factors are kept); with many right-hand sides, multiply by all of them at once, or keep what `linalg.cho_factor` or
-    `linalg.lu_factor` makes of A. Beside a solution of one system with A
+    The value is :math:`A^{-1}`. The array stores A with its assumptions (see `assume`). Each product factorizes A again, except
+    for a `Sparse` A, whose factors are cached. With many right-hand sides, multiply by all of them at once, or keep the result
+    of `linalg.cho_factor` or `linalg.lu_factor` of A. The costs, in terms of linear systems with A:
 
     ==================================  ============================================================
-    stores                              what A stores
-    times a matrix, from either side    `linalg.solve` with so many right-hand sides
+    stores                              the entries stored by A
+    times a matrix, from either side    `linalg.solve` with the same number of right-hand sides
     `linalg.solve`                      a product with A
-    transpose, conjugate, `inv`         of A: nothing is computed
-    `det`, `slogdet`                    those of A
-    row, column, a few elements         a solution for each row or column, whichever are fewer
+    transpose, conjugate, `inv`         the same function of A: nothing is computed
+    `det`, `slogdet`                    from the values for A
+    row, column, a few elements         one solution for each row or column, whichever are fewer
     elementwise functions               the dense form
     ==================================  ============================================================
 
-    Nothing is checked when it is made: if A is singular, products with it are NaN. `linalg.inv` does check, and makes an
-    `Inverse` of matrices that store far less than their inverse would.
+    The constructor checks nothing: if A is singular, products with the inverse are NaN. `linalg.inv` does check; it returns an
+    `Inverse` for matrices that store far less than their inverse would.
 
     Examples
     --------
@@ -127,12 +127,12 @@ def inverse(a: Array) -> Array:
     return a.a if type(a) is Inverse else Inverse.make((a,))
 
 
-# ---- products are systems, and systems are products -----------------------------------------------------------------
+# ---- products are linear systems, and linear systems are products ----------------------------------------------------
 
 
 @solve.kernel(Inverse, Array)
 def _solve_inverse(x1: Inverse, x2: Array) -> Result:
-    remark("a product with the matrix of which it is the inverse")
+    remark("a product with the matrix that x1 is the inverse of")
     return matmul.dispatch(x1.a, x2), jnp.array(True)
 
 
@@ -141,37 +141,39 @@ def _inv_inverse(x: Inverse) -> tuple[Array, jax.Array]:
     return x.a, jnp.array(True)
 
 
-det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small for a number
+det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may underflow
 
 
 @slogdet.kernel(Inverse)
 def _slogdet_inverse(x: Inverse) -> tuple[Dense, ...]:
     sign, logabsdet = logarithms(x.a)
-    singular = sign == 0  # then there is no inverse
+    singular = sign == 0  # no inverse exists
     return tuple(Dense.make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
 
 
-# ---- what linalg.inv makes ------------------------------------------------------------------------------------------
+# ---- the result of linalg.inv ----------------------------------------------------------------------------------------
 
 LARGE = 256
-"""From this size on an inverse that would be full stays an `Inverse`, if the matrix stores less than a sixteenth of it."""
+"""From this size on, `linalg.inv` returns an `Inverse` instead of a full matrix, if the matrix stores less than a
+sixteenth of it.
+"""
 
 
 def stays_inverse(x: Array) -> bool:
-    """Whether `linalg.inv` makes an `Inverse`, where the inverse would be full."""
+    """Return whether `linalg.inv` returns an `Inverse` instead of a full matrix."""
     n = x.shape[-1]
     return n >= LARGE and 16 * stored(x) <= n * n and can_solve(x)
 
 
 def checked_inverse(x: Array) -> tuple[Inverse, jax.Array]:
-    """The `Inverse`, and whether there is one: what a solution for one right-hand side tells."""
+    """Return the `Inverse`, and whether it exists, judged by the solution for test vectors."""
     x_ = without_derivatives(x)
     _, ok = solve.dispatch(x_, Dense.make((probes(x.shape[-1], x.dtype),)))
     return Inverse.make((x,)), ok
 
 
 def inverse_by(solved: Callable[[Any, jax.Array], Result], x: Array) -> Result:
-    """By a solver, ``solved(x, data)``: a full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
+    """Invert by a solver, ``solved(x, data)``: an `Inverse`, or a full matrix, if the policy allows one."""
     if stays_inverse(x):
         return checked_inverse(x)
     allow_dense(x, "linalg.inv", x.size)
@@ -192,4 +194,4 @@ def check_inverse(x: Inverse) -> None:
     """Raise unless the part is a square matrix of floating-point numbers."""
     check_static(x.meta is None, x)
     ((m, n),) = check_parts(x, 1, 1)
-    require(m == n and x.dtype.kind not in "iu", "its part must be a square matrix of floating-point numbers")
+    require(m == n and x.dtype.kind not in "iu", "the part must be a square matrix with a floating-point dtype")

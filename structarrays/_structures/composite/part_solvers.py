@@ -1,8 +1,8 @@
-"""Linear systems of factored arrays: what their solvers share, and those of `Product`.
+"""Linear systems of factored arrays: shared routines of the solvers, and the solvers of `Product`.
 
-A factored solver solves for a matrix by way of its parts, which may be worse conditioned than the whole, or singular where that is
-not. So the solution is put in: where its residual is not as small as rounding lets it be, a few steps of iterative refinement follow,
-and if it is still too large, the solution is NaN and the flag false. See `checked`.
+A factored solver solves for a matrix through its parts. The parts may be worse conditioned than the whole, or singular
+although the whole is not. So the residual of the solution is checked: if it exceeds the level of rounding errors, a few
+steps of iterative refinement follow. If it is still too large, the solution is NaN and the flag false. See `checked`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,18 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     Solver: TypeAlias = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
-    """Of right-hand sides ``(..., n, k)`` as data: the solutions, and whether they are right."""
+    """A function that maps right-hand sides ``(..., n, k)`` as data to the solutions and a flag that is true if they
+    are accurate.
+    """
 
 
 SMALL = 32
-"""Up to this size the dense form is as fast as anything else, and has pivots."""
+"""Up to this size the dense form is as fast as any other method, and is solved with pivoting."""
 
 generically_regular: Registry[bool] = Registry("generically_regular")
-"""``generically_regular.kernel(A)``: whether matrices of this structure (static) are known to be regular but for special values."""
+"""``generically_regular.kernel(A)``: return whether matrices of this structure (static) are regular except for special
+values.
+"""
 
 
 @generically_regular.kernel(Array)
@@ -71,12 +75,12 @@ def _generically_regular_product(x: Product) -> bool:
 
 
 def is_regular(x: Array) -> bool:
-    """Whether a square matrix has a structure that is regular but for special values."""
+    """Return whether a square matrix has a structure that is regular except for special values."""
     return generically_regular.required((x,)).run(x)
 
 
 def can_solve(x: Array) -> bool:
-    """Whether systems of a square matrix are solved by its structure, without a dense form (static)."""
+    """Return whether linear systems of a square matrix are solved by its structure, without a dense form (static)."""
     if type(x) is Dense or not is_regular(x):
         return False
     column = Dense.make((jax.ShapeDtypeStruct((x.shape[-1], 1), x.dtype),))
@@ -84,37 +88,41 @@ def can_solve(x: Array) -> bool:
     return kernel is not None and kernel.classes[0] is not Array
 
 
-# ---- solutions that are checked -------------------------------------------------------------------------------------
+# ---- checked solutions -----------------------------------------------------------------------------------------------
 
 _STEPS = 10
 _IMPROVED = 0.8
-"""Refinement ends after so many steps, or if a step leaves more than this part of the residual in every column."""
+"""The maximum number of refinement steps, and the ratio by which a step must reduce the residual of some column to
+continue.
+"""
 
 _AIM = 1
-"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one.
+"""The target residual in units of rounding errors: LAPACK's solvers leave about one.
 
-For k columns it is divided by the square root of k: errors of columns that are not correlated add up to so much in the norm by rows, as that
-of an inverse.
+For k columns it is divided by the square root of k. Errors of uncorrelated columns add up to that factor in the
+infinity norm, as in an inverse.
 """
 
 _ACCEPTED = 8
 _ACCEPTED_IF_LARGE = 64
-"""A solution is accepted with a residual of so many rounding errors. The second number is for matrices whose dense form is too large."""
+"""The largest accepted residual, in units of rounding errors. The second value is for matrices whose dense form is too
+large.
+"""
 
 
 def checked(x1: Array, b: jax.Array, approximate: Solver, transposed: Solver) -> tuple[jax.Array, jax.Array]:
-    """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
+    """Solve ``x1 @ x = b`` by a method that may lose digits; also return whether the solution is accurate.
 
-    The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
+    The derivative solves the equation ``x1 dx = db - dx1 x``; the method itself is not differentiated.
 
     Parameters
     ----------
     x1 : Array, (..., n, n)
     b : jax.Array, (..., n, k)
-        Its batch shape is at least that of `x1`.
+        The batch shape includes the batch shape of `x1`.
     approximate, transposed : callable
-        Of right-hand sides like `b`: approximate solutions for `x1` and for its transpose, and a flag that is false where a pivot
-        was zero. What they use of `x1` has no derivatives.
+        Functions that map right-hand sides like `b` to approximate solutions for `x1` and for its transpose, and to a flag that is
+        false if a pivot is zero. The arrays derived from `x1` that they use must have no derivatives.
 
     Returns
     -------
@@ -130,7 +138,7 @@ def checked(x1: Array, b: jax.Array, approximate: Solver, transposed: Solver) ->
 
 
 def by_equation(x1: Array, b: jax.Array, solution: Solver, transposed: Solver) -> tuple[jax.Array, jax.Array]:
-    """The solution by a method without derivatives, and its flag, with the derivatives of the equation: see `checked`.
+    """Return the solution of a method and its flag, with derivatives by the equation; see `checked`.
 
     Parameters
     ----------
@@ -140,7 +148,7 @@ def by_equation(x1: Array, b: jax.Array, solution: Solver, transposed: Solver) -
         Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
     """
     known = caller.value
-    if known.is_constant:  # the transposed solver would double the time of tracing, at each level of a nested matrix
+    if known.is_constant:  # the transposed solver would double the tracing time, at each nesting level
         return solution(b)
 
     def constant(solution: Solver) -> Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]:
@@ -160,8 +168,8 @@ def linear_product(a: Array) -> Callable[[jax.Array], jax.Array]:
     """The function ``x -> a @ x`` of data, which JAX can transpose."""
 
     def matvec(x: jax.Array) -> jax.Array:
-        # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
-        # only their derivatives are linear to the eyes of JAX.
+        # Differentiate the product by `x` at an arbitrary point. Products by Fourier transforms test whether their
+        # operand is finite, so that JAX regards only their derivatives as linear.
         product: jax.Array = jax.jvp(lambda y: times(a, y), (jnp.zeros_like(x),), (x,))[1]
         return product
 
@@ -169,13 +177,13 @@ def linear_product(a: Array) -> Callable[[jax.Array], jax.Array]:
 
 
 def without_derivatives(x: T) -> T:
-    """The same array, or arrays, as constants of calculus."""
+    """Return the same array, or arrays, without derivatives."""
     constants: T = jax.tree.map(lax.stop_gradient, x)
     return constants
 
 
 def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-    """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
+    """Refine the approximate solution while its residual is large; also return whether the final residual is small.
 
     Parameters
     ----------
@@ -188,7 +196,7 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
 
     aim = precision * _AIM / math.sqrt(b.shape[-1])
 
-    # The first solution is that of the first step, so that compiled code contains the method once.
+    # The first solution is computed by the first step, so that compiled code contains the method once.
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         x, r, left, longest, regular, _, count = state
         with for_parts_of(a):
@@ -196,7 +204,7 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
         better = x + change
         new = b - times(a, better)
         first = count == 0
-        # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
+        # One check suffices for well-conditioned matrices: the residual is small relative to the right-hand side alone.
         good = first & jnp.all(_norm(new) <= aim * _norm(b))
         if size is None:
             longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
@@ -214,7 +222,7 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
     longest = jnp.zeros((*a.shape[:-2], 1, 1), precision.dtype) if size is None else size
     start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), jnp.array(True), 0)
     x, _, left, longest, regular, *_ = lax.while_loop(continues, step, start)
-    # NaN is a bad residual, unless NaN or infinity was there before.
+    # NaN is a bad residual, unless the input contains NaN or infinity.
     given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
     accepted = _ACCEPTED if is_replaceable(a) else _ACCEPTED_IF_LARGE
     bad = (left > accepted * precision) | (jnp.isnan(left) & given)
@@ -234,7 +242,9 @@ def _error(r: jax.Array, x: jax.Array, b: jax.Array, size: jax.Array) -> jax.Arr
 def solved(
     x1: Array, x2: Array, method: Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]
 ) -> tuple[Dense, jax.Array]:
-    """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
+    """Return ``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(...,
+    n, k)``.
+    """
     data = right_side(x2)
     vector = data.ndim == 1
     b = data[:, None] if vector else data
@@ -248,30 +258,30 @@ def solved(
 
 
 def all_true(flags: Iterable[jax.Array]) -> jax.Array:
-    """Whether all of several flags are true."""
+    """Return whether all flags are true."""
     return functools.reduce(jnp.logical_and, flags, jnp.array(True))
 
 
 def times(a: Array, data: jax.Array) -> jax.Array:
-    """The product of a matrix with data, as data."""
+    """Multiply a matrix by data; return data."""
     product: jax.Array = matmul.dispatch(a, Dense.make((data,))).dense_data()
     return product
 
 
 def solution(a: Array, data: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The solution of a system as data, and whether there is one."""
+    """Solve a linear system for data; also return whether a solution exists."""
     x, ok = solve.dispatch(a, Dense.make((data,)))
     return x.dense_data(), ok
 
 
 reusable: Registry[tuple[Solver, Solver]] = Registry("reusable")
-"""``reusable.kernel(A)``: two functions like `solution`, for A and for its transpose, of data alone. The work that does not depend on the
-data is done once for all of their calls.
+"""``reusable.kernel(A)``: return two functions like `solution`, for A and for its transpose, of data alone. The work
+that does not depend on the data is done once for all calls.
 """
 
 
 def solvers(a: Array) -> tuple[Solver, Solver]:
-    """The functions of `reusable`."""
+    """Return the functions of `reusable`."""
     kernel = reusable.choose((a,), {})
     if kernel is not None:
         return kernel.run(a)
@@ -286,14 +296,14 @@ def _square_factors(x: Product, *args: Array, **static: Any) -> bool:
 
 
 def _is_narrow(x: Product, *args: Array, **static: Any) -> bool:
-    """Whether a chain goes through a space that is too small, so that it is singular whatever the numbers are."""
+    """Return whether an inner dimension of a chain is too small, so that the product is singular for all values."""
     return min(f.shape[-2] for f in x.factors) < x.shape[-1]
 
 
 @solve.kernel(Product, Array, when=_square_factors)
 def _solve_product_if_square_factors(x1: Product, x2: Array) -> tuple[Array, jax.Array]:
-    remark("a system with each factor, from the left")
-    if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
+    remark("a linear system with each factor, from the left")
+    if x2.ndim == 1:  # a column, since the solution for the first of several batches is no longer a vector
         column, ok = solve.dispatch(x1, Dense.make((to_dense(x2).data[:, None],)))
         return Dense.make((column.dense_data()[..., 0],)), ok
     flags = []
@@ -325,16 +335,16 @@ def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
-# The determinants and inverses of the forms of less rank are those of singular matrices.
+# The determinant of these low-rank structures is zero, and they have no inverse.
 by_form(solve, det, slogdet, inv, of=Product, when=_is_narrow)(through_narrowest)
 by_form(solve, det, slogdet, inv, of=Sum, when=has_low_rank)(of_low_rank)
 
 
-# ---- determinants once more -----------------------------------------------------------------------------------------
+# ---- determinants, second attempt ------------------------------------------------------------------------------------
 
 
 def _by_parts(function: Function[..., Any], x: Array) -> Result:
-    """The result of the parts, which is NaN if they fail."""
+    """Return the result computed from the parts, which is NaN if they fail."""
     with caller(Caller(falls_back=True, is_constant=True)):
         return function.without_eager_kernels(x)
 
@@ -344,14 +354,14 @@ def _is_nan(x: Any) -> np.bool_:
 
 
 def _has_no_logarithm(x: Array) -> np.bool_:
-    """Whether the parts do not give the logarithm of a determinant. That of a negative determinant is NaN and right."""
+    """Return whether the parts do not give the logarithm of a determinant. For a negative determinant, NaN is correct."""
     return _is_nan(_by_parts(slogdet, x)[1])
 
 
 def _of_dense_form_if_nan(
     function: Function[..., Any], is_missing: Callable[[Array], bool | np.bool_] = lambda x: True
 ) -> None:
-    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one.
+    """Register the fallback to the dense form in eager calls, for determinants that the parts do not give, if the policy allows it.
 
     Parameters
     ----------
@@ -361,7 +371,7 @@ def _of_dense_form_if_nan(
         Of a matrix with a result of NaN: whether the dense form has another.
     """
 
-    @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
+    @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background is also a part
     def _by_parts_or_dense_form(x: Array) -> Result:
         result = _by_parts(function, x)
         if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):

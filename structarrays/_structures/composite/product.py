@@ -1,4 +1,4 @@
-"""`Product`: a matrix that is a product of others, and the order in which a chain of them is multiplied."""
+"""`Product`: a product of matrices, and the order in which a chain of them is multiplied."""
 
 from __future__ import annotations
 
@@ -54,38 +54,40 @@ if TYPE_CHECKING:
 
 
 compose_pair: Registry[Array | None] = Registry("compose_pair")
-"""``compose_pair.kernel(A, B)``: the product of two neighbours in a chain as one array that is no `Product`; where there is none, or it
-returns None, they stay two factors."""
+"""``compose_pair.kernel(A, B)``: return the product of two adjacent factors as one array that is not a `Product`.
+Without a kernel, or if it returns None, they stay two factors.
+"""
 
 
 class Product(Factored):
-    r"""A product of matrices, each in its own structure.
+    r"""A product of matrices, each stored in its own structure.
 
     Parameters
     ----------
     *factors : array_like
-        The factors, ``(..., m, k)``, ``(..., k, l)``, ..., arrays of any structure. The batch shapes broadcast, the dtypes are
-        promoted.
+        The factors, ``(..., m, k)``, ``(..., k, l)``, ..., arrays of any structure. The batch shapes broadcast, and the dtypes
+        are promoted.
 
     Returns
     -------
     Array
-        A `Product`, unless its factors are one after all: products of products are one chain, identities become a number,
-        and neighbours whose product is no larger than both are multiplied (diagonal and banded ones, permutations, Kronecker
-        products of fitting factors, what is of low rank).
+        A `Product`, unless the factors merge into one. Nested products are flattened. Identities become a scalar. Adjacent
+        factors are multiplied if their product is no larger than both: diagonal and banded matrices, permutations, Kronecker
+        products with matching factors, low-rank matrices.
 
     Raises
     ------
     ValueError
-        If there is no factor, one has fewer than two dimensions, or neighbours do not fit.
+        If there is no factor, one has fewer than two dimensions, or adjacent factors have incompatible shapes.
     TypeError
         If a factor is boolean.
 
     Notes
     -----
-    The value is :math:`A_1 A_2 \cdots A_k`. A product with a matrix is associated in the cheapest order, which follows from
-    shapes and structures (the dynamic programme of the matrix chain; Cormen et al., *Introduction to Algorithms*, 15.2).
-    Rows and columns are those of the first and the last factor; single elements cost a row and a column.
+    The value is :math:`A_1 A_2 \cdots A_k`; the factors are stored. A product with a matrix is evaluated in the cheapest order,
+    determined from shapes and structures by dynamic programming (matrix chain multiplication; Cormen et al., *Introduction to
+    Algorithms*, 15.2). Rows are computed from rows of the first factor, columns from columns of the last factor. A single
+    element costs one row and one column.
 
     Examples
     --------
@@ -101,8 +103,8 @@ class Product(Factored):
         parts = parts_of(factors, "Product", "factor")
         for i, (a, b) in enumerate(zip(parts, parts[1:])):
             if a.shape[-1] != b.shape[-2]:
-                raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")
-        return cast("Self", canonical(unified(parts)))  # a factor, where one remains
+                raise ValueError(f"factors {i + 1} and {i + 2} have incompatible shapes: got {a.shape} and {b.shape}")
+        return cast("Self", canonical(unified(parts)))  # a factor, if only one remains
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -121,7 +123,9 @@ class Product(Factored):
         return pattern.of_product(self.factors, rows, columns)
 
     def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
-        """The rows of the first factor, and of those behind it as long as all before are square; the columns likewise from the right."""
+        """The rows are divided for the first factor, and for later ones while all factors before are square; the
+        columns likewise from the right.
+        """
         *batch, rows, columns = spec
         square = [f.shape[-1] == f.shape[-2] for f in self.factors]
         return tuple(
@@ -134,7 +138,7 @@ class Product(Factored):
 
 
 def canonical(factors: Iterable[Array]) -> Array:
-    """The product of stacks of matrices with one dtype and batch shape: a single array if they can be one, else a `Product`."""
+    """Product of stacks of matrices with one dtype and batch shape: a single array if possible, else a `Product`."""
     kept: list[Array] = []
     queue = _flat(factors)
     while queue:
@@ -148,7 +152,7 @@ def canonical(factors: Iterable[Array]) -> Array:
 
 
 def _flat(factors: Iterable[Array]) -> list[Array]:
-    """The factors of products in the place of the products, since no factor of a `Product` is one."""
+    """Replace each `Product` by its factors, since a factor is never a `Product`."""
     return [g for f in factors for g in (_flat(f.factors) if type(f) is Product else (f,))]
 
 
@@ -180,7 +184,9 @@ def _compose_pair_array_fill(x: Array, y: Fill) -> LowRank:
 
 
 def _of_equal_columns(x: Array, y: Fill) -> LowRank:
-    """A matrix times a constant one, whose number goes into the sums: there a structural zero makes a zero of NaN, too."""
+    """A matrix times a constant matrix. The scalar multiplies the sums, so that structural zeros keep zeros despite
+    NaN.
+    """
     number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
     ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
     return LowRank.make(tuple(common_batch(matmul.dispatch(x, Dense.make((number,))), Dense.make((ones,)))))
@@ -201,14 +207,12 @@ def _compose_pair_diagonal(x: Array, y: Array) -> Array | None:
 @compose_pair.kernel(Diagonal, Toeplitz, when=lambda x, y: type(x) is not Identity)
 @compose_pair.kernel(Toeplitz, Diagonal, when=lambda x, y: type(y) is not Identity)
 def compose_scaled_toeplitz(x: Array, y: Array) -> None:
-    """Nothing: a Toeplitz matrix with scaled rows or columns stores more entries than the two factors together."""
+    """Return None: a Toeplitz matrix with scaled rows or columns stores more entries than the two factors."""
     return
 
 
 def product(*factors: Array) -> Array:
-    """The product of stacks of matrices with one dtype in the structure that stores least: the dense one, where a `Product` does not
-    pay.
-    """
+    """Product of stacks of matrices with one dtype, in the smallest form: dense if a `Product` does not save memory."""
     result = canonical(common_batch(*factors))
     if not isinstance(result, Factored) or pays_as_product(result.factors if type(result) is Product else (result,)):
         return result
@@ -217,20 +221,20 @@ def product(*factors: Array) -> Array:
 
 @unexpanded("matmul")
 def _matmul_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
-    """The product of two structures that have no kernel together as two factors; None where that does not pay."""
+    """Product of two structures without a common kernel, as two factors; None if it does not save memory."""
     result = canonical(common_batch(*args))
     factors = result.factors if type(result) is Product else (result,)
     return result if type(result) is not Dense and pays_as_product(factors) else None
 
 
 def pays_as_product(factors: Sequence[Array]) -> bool:
-    """Whether factors store less, together, than their product in dense form."""
+    """Return whether factors store less, in total, than their product in dense form."""
     return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
 
 
 @unexpanded("multiply", "divide")
 def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
-    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
+    """A matrix that stores all of its entries, times or divided by a row or a column: a product with a diagonal matrix."""
     x, y = args
     if function.name == "multiply" and not x.stores_entries:
         x, y = y, x
@@ -248,7 +252,7 @@ def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], sh
 
 
 def times_number(x: Array, factor: Callable[[Array], Array]) -> Product:
-    """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
+    """A matrix with a scalar factor, for `scale` if the structure cannot absorb the scalar."""
     return Product.make((factor(identity_like(x, x.shape[-2])), x))
 
 
@@ -256,7 +260,7 @@ def times_number(x: Array, factor: Callable[[Array], Array]) -> Product:
 
 
 def chain(arrays: Sequence[Array]) -> Array:
-    """The product of several arrays as a dense one, associated in the order that takes the fewest multiplications."""
+    """Multiply several arrays to a dense result, in the order that takes the fewest multiplications."""
     arrays = list(arrays)
     if len(arrays) == 1:
         return to_dense(arrays[0])
@@ -278,8 +282,9 @@ def chain(arrays: Sequence[Array]) -> Array:
 
 
 def _cheapest(shapes: Sequence[tuple[Shape, Any]]) -> dict[tuple[int, int], int]:
-    """Where to split each part of a chain; `shapes` has for each factor its shape and the cost of a product with a column, None
-    for a dense one.
+    """Return where to split each part of a chain.
+
+    `shapes` contains, for each factor, its shape and the cost of a product with a column (None for a dense factor).
     """
     count = len(shapes)
     best = {(i, i): 0 for i in range(count)}
@@ -315,7 +320,7 @@ def _matmul_dense_product(x1: Dense, x2: Product) -> Array:
 @matmul.kernel(Factored, Array)
 @matmul.kernel(Array, Factored)
 def _matmul_factored(x1: Array, x2: Array) -> Array:
-    """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
+    """A vector is multiplied as a column or a row. Two factors without a kernel stay a product."""
     if x2.ndim == 1:
         return Dense.make((matmul(x1, Dense.make((x2.dense_data()[:, None],))).dense_data()[..., 0],))
     if x1.ndim == 1:
@@ -323,7 +328,7 @@ def _matmul_factored(x1: Array, x2: Array) -> Array:
     return product(x1, x2)
 
 
-# ---- the rest -------------------------------------------------------------------------------------------------------------------
+# ---- other functions -------------------------------------------------------------------------------------------------
 
 
 @matrix_transpose.kernel(Product)
@@ -333,7 +338,7 @@ def _matrix_transpose_product(x: Product) -> Product:
 
 @elements.kernel(Product)
 def _elements_product(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
-    """From the rows, or the columns, in which the elements stand, whichever are fewer."""
+    """Compute the elements from their rows or their columns, whichever are fewer."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     if math.prod(shape) >= math.prod(x.shape[-2:]):
         return x.dense_data()[..., i, j]
@@ -349,7 +354,7 @@ def _from_lines(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def _rows_through(factors: Sequence[Array], i: jax.Array) -> jax.Array:
-    """Rows of a product as dense ones."""
+    """Dense rows of a product."""
     rows = Dense.make((lines(factors[0], i.ravel(), -2),))
     for factor in factors[1:]:
         rows = to_dense(matmul(rows, factor))
@@ -357,17 +362,19 @@ def _rows_through(factors: Sequence[Array], i: jax.Array) -> jax.Array:
 
 
 def _from_rows(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
-    """Elements of few rows, each with many columns."""
+    """Compute elements from their few rows, each with many columns."""
     return _rows_through(x.factors, i)[..., jnp.arange(i.size).reshape(i.shape), j]
 
 
 IN_ONE_GO = 2**18
-"""So many numbers of rows and columns are held at a time where elements are computed one by one."""
+"""The maximum number of stored entries of rows and columns at a time, if elements are computed one by one."""
 
 
 def _paired(x: Product, i: jax.Array, j: jax.Array, shape: Shape) -> jax.Array:
-    """Each element from a row and a column of its own: for the diagonal of a large matrix piece by piece, since all of its rows would be
-    as large as the dense form.
+    """Compute each element from its own row and column.
+
+    For the diagonal of a large matrix this is done piece by piece, since all rows together would be as large as the
+    dense form.
     """
     *left, last = x.factors
 
@@ -390,13 +397,15 @@ def _scale_product(x: Product, factor: Callable[[Array], Array]) -> Array:
 
 @sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
 def _sum_of_product(x: Product, *, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """Those of the first factor's columns, times the others; along the rows those of the last one."""
+    """Multiply the column sums of the first factor by the other factors, or the other factors by the row sums of the
+    last one.
+    """
     end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
     sums = Dense.make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True).dense_data(),))
     return chain((sums, *others) if axis == (x.ndim - 2,) else (*others, sums))
 
 
-# ---- elementwise products: what scales rows and columns stays outside ---------------------------------------------------------
+# ---- elementwise products: scalings of rows and columns stay outside -------------------------------------------------
 
 
 def _scales_lines(factor: Array) -> bool:
@@ -408,7 +417,7 @@ def _is_scaled(x: Product, *args: Array) -> bool:
 
 
 def _unscaled(x: Array) -> tuple[list[Diagonal], Array, list[Diagonal]]:
-    """A matrix as ``(D, A, E)``: lists of at most one diagonal matrix each, and what stands between them."""
+    """Split a matrix into ``(D, A, E)``: lists of at most one diagonal matrix each, and the factor between them."""
     if type(x) is not Product:
         return [], x, []
     factors = list(x.factors)
@@ -419,7 +428,7 @@ def _unscaled(x: Array) -> tuple[list[Diagonal], Array, list[Diagonal]]:
 
 @hadamard_pair.kernel(Product, Factored, when=_is_scaled)
 def _hadamard_pair_product_factored(x: Product, y: Factored) -> Array | None:
-    """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G: of the structure of ``A * B``."""
+    """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G, with the structure of ``A * B``."""
     (left, a, right), (more, b, further) = _unscaled(x), _unscaled(y)
     result = hadamard(a, b) if isinstance(a, Factored) and isinstance(b, Factored) else multiply.dispatch(a, b)
     if result is None:
@@ -432,8 +441,8 @@ def _hadamard_pair_product_factored(x: Product, y: Factored) -> Array | None:
 
 
 def _keeps_magnitudes(x: Product) -> bool:
-    """Whether the structure of what stands between two scalings is that of its magnitudes."""
-    if x.dtype.kind in "biu" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
+    """Return whether the factor between two scalings has the same structure as its magnitudes."""
+    if x.dtype.kind in "biu" or not _is_scaled(x):  # the magnitude of an integer that wrapped around is not a product
         return False
     _, middle, _ = _unscaled(x)
     return middle.stores_entries or (isinstance(middle, Factored) and absolute.choose((middle,), {}) is not None)
@@ -457,7 +466,7 @@ def _select_lines_product(x: Product, key: tuple[tuple[Any, ...], tuple[Any, ...
 
 @validated.kernel(Product)
 def check_product(x: Product) -> None:
-    """Raise unless there are at least two factors, and neighbours have fitting shapes."""
+    """Raise unless there are at least two factors, and adjacent factors have compatible shapes."""
     check_static(x.meta is None, x)
     shapes = check_parts(x, 2)
-    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "neighbouring factors must have fitting shapes")
+    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "adjacent factors must have compatible shapes")

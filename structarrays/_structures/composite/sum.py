@@ -1,4 +1,4 @@
-"""`Sum`: a matrix that is a sum of others."""
+"""`Sum`: a sum of matrices."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
 
 
 class Sum(Factored):
-    r"""A sum of matrices of one shape, each in its own structure.
+    r"""A sum of matrices of the same shape, each stored in its own structure.
 
     Parameters
     ----------
     *terms : array_like
-        The terms, ``(..., m, n)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+        The terms, ``(..., m, n)``, arrays of any structure. The batch shapes broadcast, and the dtypes are promoted.
 
     Returns
     -------
     Array
-        A `Sum`, unless its terms are one after all. A sum of sums is one sum, terms whose structures have a join that is
-        not dense are added up, constants are added to what is of low rank, and the rest stands in a fixed order.
+        A `Sum`, unless the terms merge into one. Nested sums are flattened. Terms are added if their structures have a common
+        structure that is not dense. Constants are added to low-rank terms. The order of the terms is fixed.
 
     Raises
     ------
@@ -80,13 +80,13 @@ class Sum(Factored):
 
     Notes
     -----
-    The value is :math:`A = \sum_k A_k`. Linear functions (products, transposes, scaling, `sum`, `mean`, rows and columns,
-    diagonals, single elements) distribute over the terms, and so do elementwise products, squares among them; each costs
-    what it costs for the terms. Sums are made by ``+`` and ``-``, where that stores less than the dense form::
+    The value is :math:`A = \sum_k A_k`; the terms are stored. Linear functions (products, transposes, scaling, `sum`, `mean`,
+    rows and columns, diagonals, single elements) distribute over the terms. Elementwise products and squares do, too. Each costs
+    what it costs for the terms. ``+`` and ``-`` return a `Sum` if it stores less than the dense form::
 
         X - xp.mean(X, axis=0)                # Sum(Sparse, LowRank) of a sparse X
 
-    A sum cancels like any other: the error of a function is relative to the sum of the norms of the terms.
+    Terms may cancel: the error of a function is relative to the sum of the norms of the terms.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Sum(Factored):
         cores = {t.shape[-2:] for t in parts}
         if len(cores) > 1:
             raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in parts)}")
-        return cast("Self", canonical(unified(parts)))  # a term, where one remains
+        return cast("Self", canonical(unified(parts)))  # a term, if only one remains
 
     @property
     def terms(self) -> tuple[Array, ...]:
@@ -115,7 +115,7 @@ class Sum(Factored):
 
     @property
     def linear(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
-        """Whether the dense value is linear in the parameters: that of each term is."""
+        """Return whether the dense value is linear in the parameters. It is if all terms are linear."""
         return all(term.linear for term in self.terms)
 
     solved_by_parts = True
@@ -144,7 +144,7 @@ class Sum(Factored):
 
 
 def canonical(terms: Iterable[Array]) -> Array:
-    """The sum of stacks of matrices with one shape and dtype: a single array if they can be one, else a `Sum`."""
+    """Sum of stacks of matrices with one shape and dtype: a single array if possible, else a `Sum`."""
     kept: list[Array] = []
     queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
     queue = [t for t in queue if not is_nothing(t)] or queue[:1]
@@ -171,13 +171,15 @@ def _joinable(x: Array, y: Array) -> bool:
 
 @merge_pair.kernel(Array, Array, when=_joinable)
 def _merge_pair_array(x: Array, y: Array) -> Array | None:
-    """Terms that store entries, in their join, if that holds their sum and is no larger than both are."""
+    """Add terms that store entries in their common structure, if it represents the sum and is no larger than both
+    terms.
+    """
     if {type(x), type(y)} <= {Dense, Fill}:
         result: Array = add.dispatch(x, y)
         return result
     if Dense in (type(x), type(y)):
         return None
-    # A constant is one more background, which takes no room.
+    # A constant becomes the background, which needs no storage.
     patterned = [z for z in (x, y) if type(z) is not Fill]
     if len(patterned) > 1 and not can_join(x, y):
         return None
@@ -192,7 +194,7 @@ def _entries(x: Array) -> int:
 
 
 def total(*terms: Array) -> Array:
-    """The sum of stacks of matrices with one dtype, in the structure that stores least: the dense one, where a `Sum` does not pay."""
+    """Sum of stacks of matrices with one dtype, in the smallest form: dense if a `Sum` does not save memory."""
     result = canonical(common_batch(*terms))
     if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
         return result
@@ -200,14 +202,16 @@ def total(*terms: Array) -> Array:
 
 
 def beside_constant(x: Array) -> tuple[Array, Fill]:
-    """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
+    """Split a stack of matrices with a background into one with structural zeros, and a constant."""
     rest: Any = x.background
     above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
     return x.rebuild(above, None), Fill.make((rest,), x.shape[-2:])
 
 
 def _factors(x: Sum) -> list[Array]:
-    """The terms, constants among them as terms of rank one: so a product with any other matrix keeps the structure."""
+    """Return the terms, with constants as terms of rank one, so that a product with any other matrix keeps the
+    structure.
+    """
     terms: list[Array] = []
     above: Array | None
     for term in x.terms:
@@ -224,10 +228,10 @@ def _factors(x: Sum) -> list[Array]:
 
 @unexpanded("add", "subtract")
 def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
-    """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None where that does not pay; what the rule of elementwise functions asks before it
-    makes anything dense.
+    """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None if that does not save memory.
 
-    A row, a column or a number beside a matrix is a term of rank one.
+    The rule of elementwise functions calls this before it densifies. A row, a column or a scalar next to a matrix is a
+    term of rank one.
     """
     if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         return None
@@ -240,7 +244,7 @@ def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> A
 
 
 def _term(x: Array, shape: Shape) -> Array | None:
-    """An operand of a sum as a matrix of its shape; None if it does not hold the core."""
+    """Convert an operand of a sum to a matrix of its shape; None if it does not cover the core."""
     core = shape[-2:]
     if x.shape[-2:] == core:
         return x
@@ -253,7 +257,7 @@ def _term(x: Array, shape: Shape) -> Array | None:
     return line_of_rank_one(x.dense_data(), core)
 
 
-# ---- what distributes over the terms ------------------------------------------------------------------------------------------
+# ---- functions that distribute over the terms ------------------------------------------------------------------------
 
 
 @elements.kernel(Sum)
@@ -270,7 +274,7 @@ def _added(arrays: Iterable[jax.Array]) -> jax.Array:
 
 
 def _each(function: Callable[..., Array], gather: Callable[..., Array] = total) -> Callable[[Sum], Array]:
-    """A kernel that maps the terms."""
+    """Return a kernel that maps the terms."""
 
     def _map_terms_of_sum(x: Sum) -> Array:
         return gather(*map(function, x.terms))
@@ -279,8 +283,10 @@ def _each(function: Callable[..., Array], gather: Callable[..., Array] = total) 
 
 
 def _kept(*terms: Array) -> Array:
-    """The sum of terms that store what those of the argument do: who holds a sum that does not pay, such as a weight beside the low
-    rank that is trained, has a reason.
+    """Sum terms without simplifying the result.
+
+    Used by operations that do not change the storage, so that an explicit `Sum` is preserved, such as a frozen weight
+    plus a low-rank update.
     """
     return canonical(terms)
 
@@ -319,7 +325,9 @@ def _matmul_array_sum(x1: Array, x2: Sum) -> Array:
 @matmul.eager_kernel(Sum, Array)
 @matmul.eager_kernel(Array, Sum)
 def _matmul_sum_eagerly(x1: Array, x2: Array) -> Result:
-    """Term by term outside of the compiled call, where the product of two sparse terms has as many entries as there are."""
+    """Multiply term by term outside of the compiled call: the product of two sparse terms then has the exact number of
+    entries.
+    """
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-2] or not all(map(has_dynamic_parts, (x1, x2))):
         return NotImplemented
     left, right = (_factors(x) if type(x) is Sum else [x] for x in (x1, x2))
@@ -367,8 +375,8 @@ def _hadamard_pair_sum_sum(x: Sum, y: Sum) -> Array | None:
 
 
 def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
-    """The elementwise products of pairs of terms; None where one of two factored terms has no structure, as then the whole is expanded,
-    once.
+    """Elementwise products of pairs of terms. None if a product of two factored terms has no structure: then the whole
+    is densified once.
     """
     products = []
     for x, y in pairs:
@@ -385,7 +393,7 @@ def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
 
 @squared_norms.kernel(Sum)
 def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
-    """The squares of the terms, and twice the inner products of each with each."""
+    """Add the squares of the terms, and twice the inner product of each pair."""
     result = _added(squared_norms.required((t,)).run(t, axes=axes) for t in x.terms)
     for s, t in itertools.combinations(x.terms, 2):
         result = result + 2 * inner(s, t, axes).real
@@ -430,4 +438,4 @@ def inner(x: Array, y: Array, axes: tuple[int, ...]) -> jax.Array:
 def check_sum(x: Sum) -> None:
     """Raise unless there are at least two terms, all of one shape."""
     check_static(x.meta is None, x)
-    require(len(set(check_parts(x, 2))) == 1, "its terms must have one shape")
+    require(len(set(check_parts(x, 2))) == 1, "all terms must have the same shape")

@@ -1,11 +1,11 @@
-"""Systems, inverses and determinants of sums with a term of low rank, by that of the other terms.
+"""Linear systems, inverses and determinants of sums with a low-rank term, from the solver of the other terms.
 
-For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1} U``,
+For a base A with a structured solver, and ``C = I + V^T A^{-1} U``,
 
     (A + U V^T)^{-1} = A^{-1} - A^{-1} U C^{-1} V^T A^{-1}          det(A + U V^T) = det(A) det(C)
 
-(Woodbury 1950; the matrix determinant lemma. Golub and Van Loan, *Matrix Computations*, 4th edition, 2.1.4). An array that stores
-entries beside a background is such a sum, too: with a constant matrix, of rank one.
+(Woodbury 1950; the matrix determinant lemma. Golub and Van Loan, *Matrix Computations*, 4th edition, 2.1.4). An array with a
+background is also such a sum: the stored entries plus a constant matrix of rank one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def _has_background(x: Array) -> bool:
 
 
 def _terms(x: Array) -> tuple[list[Array], int]:
-    """The terms of a sum without a background, and how much rank there is beside them; for `when`, so nothing is computed."""
+    """Return the terms of a sum without background, and the total rank of its low-rank terms. Used in `when`: nothing
+    is computed.
+    """
     base, rank = [], 0
     for term in x.terms if type(x) is Sum else (x,):
         own = rank_bound(term)
@@ -78,7 +80,7 @@ def _terms(x: Array) -> tuple[list[Array], int]:
 
 
 def _is_updated(x: Array, *args: Array, **static: Any) -> bool:
-    """Whether an array is a matrix that can be solved for, and some ranks beside it."""
+    """Return whether an array is a matrix with a solver plus low-rank terms."""
     base, rank = _terms(x)
     n = x.shape[-1]
     if not base or not rank or x.full_size or 2 * rank > n:
@@ -87,7 +89,7 @@ def _is_updated(x: Array, *args: Array, **static: Any) -> bool:
 
 
 def _split(x: Array) -> tuple[Array, LowRank]:
-    """The base, and what is of low rank."""
+    """Split a sum into the base and the low-rank part."""
     base, low = [], []
     for term in x.terms if type(x) is Sum else (x,):
         if rank_bound(term) is not None:
@@ -102,7 +104,9 @@ def _split(x: Array) -> tuple[Array, LowRank]:
 
 
 row_factors: Registry[tuple[jax.Array, jax.Array]] = Registry("row_factors")
-"""``row_factors.kernel(A)``: ``(factors, ok)``: the numbers ``(..., n)`` by which the inverse of an A scales rows, if it does."""
+"""``row_factors.kernel(A)``: return ``(factors, ok)``, the values ``(..., n)`` by which the inverse of A scales rows,
+if it does.
+"""
 
 
 @row_factors.kernel(Diagonal)
@@ -111,7 +115,7 @@ def _row_factors_diagonal(x: Diagonal) -> tuple[jax.Array, jax.Array]:
 
 
 class Base(NamedTuple):
-    """A matrix whose systems are solved, and the function of data that solves them."""
+    """A matrix whose linear systems can be solved, and the function of data that solves them."""
 
     matrix: Array
     solve: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
@@ -122,8 +126,8 @@ def _base(x: Array) -> Base:
 
 
 class Capacitance(NamedTuple):
-    """``A^{-1} U`` (None where it is not held: of a diagonal A), ``C``, whether the base is regular, and of one right-hand side b
-    ``(b, V^T A^{-1} b)`` (None where that is not had by the same look at V).
+    """``A^{-1} U`` (None for a diagonal A), ``C``, whether the base is regular, and ``(b, V^T A^{-1} b)`` for one
+    right-hand side b (None unless the same pass over V yields it).
     """
 
     inner: jax.Array | None
@@ -133,7 +137,7 @@ class Capacitance(NamedTuple):
 
 
 def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> Capacitance:
-    """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
+    """Return the `Capacitance`, and the function that applies the inverse of a diagonal A to right-hand sides."""
     known: Any
     rule = row_factors.choose((base.matrix,), {})
     if rule is not None and type(v) is Dense:
@@ -147,7 +151,7 @@ def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> 
 
 
 def _once(base: Base, u: Array, v: Array, capacitance: Capacitance | None, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The solution by the formula, and whether the pivots are regular."""
+    """Return the solution by the formula, and whether the pivots are regular."""
     if capacitance is None:
         return _together(base, u, v, b)
     inner, c, regular, known = capacitance
@@ -159,7 +163,7 @@ def _once(base: Base, u: Array, v: Array, capacitance: Capacitance | None, b: ja
     if known is None:
         right = reduced()
     else:
-        given, of_given = known  # others come from derivatives and from refinement
+        given, of_given = known  # other right-hand sides come from derivatives and from refinement
         right = lax.cond(any_of_all(b != given), reduced, lambda: of_given)
     small, ok2 = linalg_dense.solve(c, right)
     second = inner @ small if inner is not None else base.solve(times(u, small))[0]
@@ -167,7 +171,9 @@ def _once(base: Base, u: Array, v: Array, capacitance: Capacitance | None, b: ja
 
 
 def _together(base: Base, u: Array, v: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The same by one system with the base, for U and b: compiled code contains its solver once, and factors it once."""
+    """`_once` by one linear system with the base, for U and b: compiled code contains its solver and its factorization
+    once.
+    """
     left = to_dense(u).data
     data = jnp.concatenate([jnp.broadcast_to(left, (*b.shape[:-2], *left.shape[-2:])), b], axis=-1)
     solutions, regular = base.solve(data)
@@ -179,20 +185,22 @@ def _together(base: Base, u: Array, v: Array, b: jax.Array) -> tuple[jax.Array, 
 
 
 def _is_solved_together(base: Base, u: Array, v: Array, b: jax.Array) -> bool:
-    """Whether there is one system for U and b: a diagonal base has no solver that would count, and U may have fewer matrices than b."""
+    """Return whether U and b form one linear system. A diagonal base has no costly solver, and U may have a smaller
+    batch than b.
+    """
     of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
     return row_factors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
 
 
-# ---- systems --------------------------------------------------------------------------------------------------------
+# ---- linear systems --------------------------------------------------------------------------------------------------
 
 
 def _woodbury(x1: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     base, low = without_derivatives(_split(x1))
     u, v = low.parts
     remark(
-        f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
-        f"for {low.rank} columns and each of x2, and O(n r**2)"
+        f"Woodbury's formula with base {type(base).__name__} and an update of rank {low.rank}, and a check of the residual; "
+        f"a linear system with the base for {low.rank} columns and for each column of x2, plus O(n r**2)"
     )
     frozen = without_derivatives(x1)
     with for_parts_of(x1):
@@ -211,7 +219,9 @@ def _woodbury(x1: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _refined(x: Array, base: Base, u: Array, v: Array, capacitance: Capacitance | None) -> Solver:
-    """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
+    """Return the function that solves for right-hand sides. If the residual is too large, it changes the diagonal of
+    the base.
+    """
 
     def run(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b), b)
@@ -232,7 +242,9 @@ def _refined(x: Array, base: Base, u: Array, v: Array, capacitance: Capacitance 
 
 
 def _regularised(base: Array, u: jax.Array, v: jax.Array, fine: jax.Array | bool = False) -> tuple[Array, Dense, Dense]:
-    """A regular base and the update that makes it the matrix again; the given ones for matrices that are `fine`."""
+    """Return a regular base, and the update that restores the matrix. Matrices that are `fine` keep their base and
+    update.
+    """
     base_, u_, v_ = without_derivatives((base, u, v))
     batch = jnp.broadcast_shapes(base.shape[:-2], u.shape[:-2], v.shape[:-2])
     shapes = jax.eval_shape(shift, base_, u_, v_)
@@ -251,7 +263,7 @@ _OTHER_FORMS = (
 
 
 def _by_dense_form_if_small(function: Function[..., Any]) -> Callable[[Run], Run]:
-    """Register a kernel for sums, and for arrays with a background; small ones go to the kernel for `Dense`."""
+    """Register a kernel for sums, and for arrays with a background; small matrices use the kernel for `Dense`."""
 
     def register(run: Run) -> Run:
         def _by_base_and_low_rank(x: Array, *others: Array) -> Result:
@@ -287,7 +299,7 @@ def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
     right, _ = transposed(v.data)
     inverse, _ = inv.dispatch(base)
     benign = is_benign(*without_derivatives((base, u.data, v.data, inner)), strict=False, solve=straight)
-    left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not look at the flag
+    left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not check the flag
     result = total(inverse, low_rank(Dense.make((left,)), Dense.make((right,))))
     return result, regular & fine & jnp.all(benign)
 
@@ -296,7 +308,7 @@ def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
 
 
 def _checked_capacitance(x: Array) -> tuple[Array, jax.Array, jax.Array]:
-    """A base, ``C``, and whether few digits are lost, for each matrix."""
+    """Return a base, ``C``, and whether few digits are lost, for each matrix."""
     base, low = _split(x)
     u: Any
     v: Any
@@ -338,7 +350,7 @@ def _of_parts(
         base, c, fine = _checked_capacitance(x)
         return of_base_and_capacitance((base, c)), fine
 
-    # A base whose diagonal can change hardly ever fails, and the dense form would double the compilation time.
+    # A base whose diagonal can change rarely fails, and the dense form would double the compilation time.
     return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
 
 

@@ -1,4 +1,4 @@
-"""Rules that belong to no structure, for arrays that have no kernel of their own."""
+"""Rules for arrays whose structure has no kernel of its own."""
 
 FILES = (
     "extremes",
@@ -14,4 +14,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ()
-"""What the namespace has of this package."""
+"""Public names of this package: none."""

@@ -1,4 +1,6 @@
-"""The largest and the smallest elements of factored arrays: from those of the factors, or from some rows or columns at a time."""
+"""Largest and smallest elements of factored arrays: from the extremes of the factors, or from a few rows or columns at
+a time.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,21 @@ if TYPE_CHECKING:
     from ..._core.dispatch.function import Function
 
     Extremes: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
-    """What `_extremes` gives."""
+    """The result of `_extremes`."""
 
 
 # ---- products of extremes ------------------------------------------------------------------------------------------------
 
 
 def _extremes(x: Array, axes: tuple[int, ...]) -> Extremes:
-    """The largest and the smallest elements over core axes, with size 1, and whether one is zero, or infinite."""
+    """Largest and smallest elements over core axes, with size 1, and whether any element is zero, or infinite."""
     high, low = (f(x, axis=axes, keepdims=True).dense_data() for f in (largest, smallest))
     zero = any_of(equal(x, Dense.make((jnp.zeros((), x.dtype),))), axis=axes, keepdims=True).dense_data()
     return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
 
 
 def _of_product(a: Extremes, b: Extremes) -> Extremes:
-    """The same of a Kronecker product. NaN stands where a zero meets infinity, which need not be extremes both."""
+    """Extremes of a Kronecker product. NaN results where a zero meets an infinity; these need not be the extremes."""
     (high_a, low_a, zero_a, inf_a), (high_b, low_b, zero_b, inf_b) = a, b
     candidates = [kronecker_factors.kron(p, q) for p in (high_a, low_a) for q in (high_b, low_b)]
     nan = kronecker_factors.kron(zero_a, inf_b) | kronecker_factors.kron(inf_a, zero_b)
@@ -63,7 +65,7 @@ def _of_product(a: Extremes, b: Extremes) -> Extremes:
 
 
 def _is_real(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> bool:
-    """Whether the elements are real numbers, and products of them no others: integers wrap around."""
+    """Return whether elements and their products behave as real numbers; integers wrap around."""
     return x.dtype.kind not in "biuc" and has_core(x, axis=axis) and x.size > 0
 
 
@@ -81,11 +83,12 @@ _register_products(largest, 0)
 _register_products(smallest, 1)
 
 
-# ---- some rows or columns at a time ------------------------------------------------------------------------------------------
+# ---- a few rows or columns at a time ---------------------------------------------------------------------------------
 
 dense_lines: Registry[jax.Array] = Registry("dense_lines")
-"""``dense_lines.kernel(A)``: ``(x, where, axis)``: the rows (axis -2), or the columns as rows, at some indices; a kernel takes no more
-time than the elements that it gives are worth."""
+"""``dense_lines.kernel(A)``: function ``(x, where, axis)`` that returns the rows (axis -2), or the columns as rows, at
+some indices. The cost must be proportional to the number of elements.
+"""
 
 
 def _lines(x: Array, where: jax.Array, axis: int) -> jax.Array:
@@ -120,7 +123,7 @@ def _dense_lines_sum(x: Sum, where: jax.Array, axis: int) -> jax.Array:
 
 @dense_lines.kernel(Product, when=lambda x: type(_unscaled(x)[1]) is not Product and _has_lines(_unscaled(x)[1]))
 def _dense_lines_product(x: Product, where: jax.Array, axis: int) -> jax.Array:
-    """Lines of a scaled matrix: scaled as a whole by the one diagonal matrix, number by number by the other."""
+    """Rows or columns of a scaled matrix: scaled as a whole by one diagonal matrix, and elementwise by the other."""
     left, middle, right = _unscaled(x)
     data = _lines(middle, where, axis)
     across, along = (left, right) if axis == -2 else (right, left)
@@ -132,8 +135,9 @@ def _dense_lines_product(x: Product, where: jax.Array, axis: int) -> jax.Array:
 
 
 def _in_blocks(x: Factored, reduce: Callable[..., jax.Array], axis: int) -> jax.Array:
-    """Each column (axis -2) or row (axis -1) reduced to a number, ``(..., n)``: as many of them together as `IN_ONE_GO` allows, and no more
-    than an eighth of all.
+    """Reduce each column (axis -2) or row (axis -1) to a scalar, ``(..., n)``.
+
+    Rows or columns are computed in groups, limited by `IN_ONE_GO` and an eighth of all.
     """
     length, count = x.shape[axis], x.shape[-3 - axis]
     at_once = max(1, min(IN_ONE_GO // max(1, length * math.prod(x.shape[:-2])), -(-count // 8)))
@@ -143,7 +147,7 @@ def _in_blocks(x: Factored, reduce: Callable[..., jax.Array], axis: int) -> jax.
 
     blocks = -(-count // at_once)
     where = jnp.minimum(jnp.arange(blocks * at_once), count - 1).reshape(blocks, at_once)
-    # Derivatives compute each block once more: all of them together are as large as the dense form.
+    # Derivatives recompute each group: all groups together are as large as the dense form.
     result = jnp.moveaxis(lax.map(jax.checkpoint(of_lines), where), 0, -2)
     return result.reshape(*result.shape[:-2], blocks * at_once)[..., :count]
 
@@ -157,7 +161,7 @@ def _register_blocks(function: Function[..., Array]) -> None:
 
     @function.kernel(Factored, when=_reduces_in_blocks)
     def _extreme_of_blocks(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-        """One axis of the core after the other: the longer one first, so that what is left to reduce is the shorter."""
+        """Reduce one core axis after the other, the longer one first, so that the remaining reduction is shorter."""
         m, n = x.shape[-2:]
         rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
         first = -2 if rows else -1

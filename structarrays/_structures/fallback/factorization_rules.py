@@ -1,4 +1,6 @@
-"""Factorisations that keep structure, and systems by their factors: `cho_factor`, `lu_factor`, `lu`, `solve_triangular`."""
+"""Factorizations that keep structure, and linear systems with their factors: `cho_factor`, `lu_factor`, `lu`,
+`solve_triangular`.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def _triangle_of_diagonal(x: Diagonal, *, lower: bool, unit_diagonal: bool) -> D
 
 
 def _has_triangular_factors(x: Kronecker, *, lower: bool, unit_diagonal: bool) -> bool:
-    """Whether each factor is zero outside of the triangle: only then is the triangle of the product that of the factors."""
+    """Return whether each factor is zero outside of the triangle. Only then is the triangle of the product the product
+    of the triangles.
+    """
     return (
         not unit_diagonal and has_square_factors(x) and all(fits(f, lower) and f.background is None for f in x.factors)
     )
@@ -84,7 +88,7 @@ def _solve_triangular_block_diagonal(
 
 
 def _in_a_row(a: BlockDiagonal, parts: Iterable[jax.Array]) -> jax.Array:
-    """Indices of rows in each block, one block after the other, as indices of rows of the whole."""
+    """Convert row indices within each block to row indices of the whole."""
     moved = []
     for run, p in zip(a.runs, parts, strict=True):
         p = p + (run.row + run.height * jnp.arange(run.count, dtype=p.dtype))[:, None]
@@ -125,7 +129,7 @@ def _lu_kronecker(a: Kronecker) -> tuple[jax.Array, Array, Array]:
     return order, as_triangular(kronecker(*lower), lower=True), as_triangular(kronecker(*upper), lower=False)
 
 
-# ---- matrices that have their factors already -----------------------------------------------------------------------
+# ---- matrices that are their own factors -----------------------------------------------------------------------------
 
 
 def _is_upper(x: Array, *args: Array, **static: Any) -> bool:
@@ -174,7 +178,9 @@ def _lu_solve_banded(a: Banded, piv: Array, b: Array, *, trans: int) -> tuple[Ar
     kl, ku = a.bandwidths()
 
     def columns(count: int, sign: int) -> jax.Array:
-        """The diagonals of one side, from the main one on, as the columns of an array with a row for each row (column) of `a`."""
+        """The diagonals of one side, from the main one on, as columns of an array with one row for each row (column) of
+        `a`.
+        """
         lines = [a.diagonal(sign * k) for k in range(count)]
         return jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in lines], axis=-1)
 
@@ -196,7 +202,7 @@ def _is_definite(x: Banded, *, lower: bool = True, hermitian: bool = True) -> bo
 
 
 def _without_square_roots(a: Banded) -> tuple[Banded, jax.Array]:
-    """``L`` with a unit diagonal, and the diagonal of D, of ``A = L D L^H``, from Cholesky's factor."""
+    """Return ``L`` with a unit diagonal, and the diagonal of D, of ``A = L D L^H``, from the Cholesky factor."""
     factor, _ = cholesky.dispatch(a, upper=False)
     n, d = a.shape[-1], factor.diagonal(0)
     return bands([factor.diagonal(k) / d[..., : n + k] for k in factor.offsets], factor.offsets, (n, n)), d * d
@@ -204,7 +210,7 @@ def _without_square_roots(a: Banded) -> tuple[Banded, jax.Array]:
 
 @lu.kernel(Banded, when=_is_definite)
 def _lu_banded(a: Banded) -> tuple[jax.Array, Banded, Banded]:
-    """``L`` and ``D L^H``: no exchanges are needed."""
+    """``L`` and ``D L^H``: no pivoting is needed."""
     lower, d = _without_square_roots(a)
     upper, n = cast("Banded", transposed(lower, 2)), a.shape[-1]
     upper = bands([upper.diagonal(k) * d[..., : n - k] for k in upper.offsets], upper.offsets, (n, n))

@@ -1,4 +1,4 @@
-"""`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
+"""`lstsq` for matrices whose pseudo-inverse or QR decomposition has structure."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ def _is_narrow(a: LowRank, *args: Array, **static: Any) -> bool:
 def lstsq_by_parts(
     a: Diagonal | BlockDiagonal | Circulant | Kronecker | LowRank, b: Array, *, cond: jax.Array
 ) -> Result:
-    """By decompositions of the parts, without a dense form."""
+    """Solve by decompositions of the parts, without a dense form."""
     return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a).dense_data())
 
 
 minimum_norm: Registry[Array] = Registry("minimum_norm")
-"""``minimum_norm.kernel(A)``: the solution of least norm of ``(A, b, cond)`` by decompositions that are applied to `b`; see
-`pseudo_inverse.least_squares`."""
+"""``minimum_norm.kernel(A)``: return the minimum-norm solution for ``(A, b, cond)``, by decompositions that are applied
+to `b`; see `pseudo_inverse.least_squares`.
+"""
 
 
 def _minimum_norm(a: Array, b: Array, cond: jax.Array) -> Array:
@@ -67,20 +68,22 @@ def _minimum_norm(a: Array, b: Array, cond: jax.Array) -> Array:
 
 @minimum_norm.kernel(Array)
 def minimum_norm_by_dense_form(a: Array, b: Array, cond: jax.Array) -> Dense:
-    """By the decomposition of the dense form."""
+    """Use the decomposition of the dense form."""
     return minimum_norm_dense(to_dense(a), b, cond)[0]
 
 
 @minimum_norm.kernel(Diagonal)
 @minimum_norm.kernel(LowRank, when=_is_narrow)
 def minimum_norm_by_pinv(a: Diagonal | LowRank, b: Array, cond: jax.Array) -> Array:
-    """As accurate: elements are divided by the elements of a `Diagonal`, and the factors of the inverse of a `LowRank` are singular vectors."""
+    """Equally accurate here: elements are divided by the elements of a `Diagonal`, and the factors of the inverse of a
+    `LowRank` are singular vectors.
+    """
     return matmul(pinv.dispatch(a, rtol=cond), b)
 
 
 @minimum_norm.kernel(Circulant)
 def minimum_norm_circulant(a: Circulant, b: Array, cond: jax.Array) -> Dense:
-    """By the eigenvalues."""
+    """Use the eigenvalues."""
     return Dense.make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
 
 
@@ -98,7 +101,7 @@ def minimum_norm_block_diagonal(a: BlockDiagonal, b: Array, cond: jax.Array) -> 
 
 @minimum_norm.kernel(Kronecker)
 def minimum_norm_kronecker(a: Array, b: Array, cond: jax.Array) -> Dense:
-    """Axis by axis. The function that is applied along an axis gets the transposed factor."""
+    """Axis by axis. The function along an axis receives the transposed factor."""
     a = with_batch(a, jnp.broadcast_shapes(cond.shape, a.shape[:-2]))
 
     def along_axis(factor: Array, right: Array) -> Array:
@@ -117,7 +120,9 @@ def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:
 
 @lstsq.kernel(Banded, Array, when=_is_tall)
 def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
-    """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
+    """Use the QR decomposition: ``R x = Q^H b``. There is no linear-time algorithm for singular values of a banded
+    matrix.
+    """
     remark(
         "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
     )
@@ -125,14 +130,14 @@ def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense,
     data, r = _by_qr(a, to_dense(b))
     full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
     x = Dense.make((nan_unless(full[..., None, None], data),))
-    rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
+    rank = jnp.where(full, n, n - 1)  # a rank-deficient matrix has no solution here, and its rank stays unknown
     none = jnp.zeros((*full.shape, 0), cond.dtype)
     return (x, squared_residuals(a, b, x), Dense.make((rank,)), Dense.make((none,))), jnp.all(full)
 
 
 @custom_jvp
 def _by_qr(a: Banded, b: Dense) -> tuple[jax.Array, Banded]:
-    """The solutions as data, and R as a constant of calculus."""
+    """Return the solutions as data, and R without derivatives."""
     _, r, x = _factors_and_solution(a, b)
     return x.dense_data(), jax.tree.map(jax.lax.stop_gradient, r)
 

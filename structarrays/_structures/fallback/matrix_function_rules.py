@@ -1,4 +1,4 @@
-"""Exponentials and square roots that keep structure, and bounds on norms of arrays that hold others."""
+"""Exponentials and square roots that keep structure, and bounds on norms of composed arrays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _is_narrow(A: LowRank, *args: Array) -> bool:
 
 @expm.kernel(LowRank, when=_is_narrow)
 def _expm_low_rank(A: LowRank) -> Array:
-    """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
+    """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which is the corner block of ``exp([[M, I],
+    [0, 0]])``.
+    """
     small, r = matmul(matrix_transpose(A.v), A.u).dense_data(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
@@ -83,7 +85,7 @@ def _expm_multiply_diagonal(A: Diagonal | BlockDiagonal | Circulant | KroneckerS
     return matmul(expm.dispatch(A), B)
 
 
-# ---- square roots: of complex arrays, or of those that are assumed positive semidefinite --------------------------------
+# ---- square roots of complex arrays, and of arrays that are assumed positive semidefinite ----------------------------
 
 
 @sqrtm.kernel(Diagonal, when=has_structural_zeros)
@@ -104,7 +106,7 @@ def _sqrtm_block_diagonal(A: BlockDiagonal) -> tuple[Array, jax.Array]:
 
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
 def _sqrtm_kronecker(A: Kronecker) -> tuple[Array, jax.Array]:
-    """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
+    """For general factors the product of principal roots need not be the principal root: ``-I ⊗ -I`` is an example."""
     roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
     return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_true(flags)
 
@@ -114,7 +116,7 @@ def _sqrtm_circulant(A: Circulant) -> tuple[Array, jax.Array]:
     values = circulant_kernel.spectrum(A.c)
     size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
     if not is_semidefinite(A):
-        # On the negative real axis rounding would choose between the two roots.
+        # On the negative real axis, rounding errors would select one of the two roots.
         values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
         return Circulant.make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
     bad = jnp.any(values.real < -size, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Rows and columns by a selection matrix: for structures that have no narrower form of a part of themselves."""
+"""Rows and columns by a selection matrix, for structures without a narrower form of their parts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def selected_lines(
     axis: int,
     dense_lines: Callable[[Any, jax.Array, int], jax.Array],
 ) -> Array:
-    """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole, where that stores less than half of what they
-    are: else they are dense, which spares later products with a few lines the whole.
+    """Rows (axis -2) or columns (axis -1), as a product of a selection matrix and the whole matrix.
+
+    The product is returned if it stores less than half of the selected rows or columns. Otherwise they are dense, so that later
+    products with a few of them do not involve the whole matrix.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def selected_lines(
         An item of a key of `index`, and its operands.
     axis : int
     dense_lines : callable
-        ``dense_lines(x, where, axis)``: the lines at some indices, as rows of a `jax.Array`.
+        ``dense_lines(x, where, axis)``: the rows or columns at some indices, as rows of a `jax.Array`.
     """
     n, other = x.shape[axis], x.shape[-3 - axis]
     where = places(key, n)
@@ -51,7 +53,7 @@ def selected_lines(
 
 
 def places(key: tuple[tuple[Any, ...], tuple[Any, ...]], n: int) -> jax.Array:
-    """The indices that an item of a key selects, not negative."""
+    """The nonnegative indices that an item of a key selects."""
     item, operands = key
     if item[0] == "slice":
         _, start, size, step = item
@@ -62,7 +64,7 @@ def places(key: tuple[tuple[Any, ...], tuple[Any, ...]], n: int) -> jax.Array:
 
 
 def selection_matrix(where: jax.Array, n: int, like: Array) -> Sparse:
-    """The matrix with a one in each row, in the column that is selected; with the batch shape and dtype of `like`."""
+    """Matrix with a one in each row, in the selected column; with the batch shape and dtype of `like`."""
     batch, size = like.shape[:-2], where.shape[0]
     dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
     leaves = (jnp.ones(size, like.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
@@ -70,7 +72,7 @@ def selection_matrix(where: jax.Array, n: int, like: Array) -> Sparse:
 
 
 def by_products(x: Array, where: jax.Array, axis: int) -> jax.Array:
-    """Lines as products with unit vectors: no more than the result is dense."""
+    """Rows or columns as products with unit vectors; only the result is dense."""
     units = Dense.make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
     return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
 
@@ -80,18 +82,18 @@ def _select_lines_factored(x: Factored, key: tuple[tuple[Any, ...], tuple[Any, .
     return selected_lines(x, key, axis, by_products)
 
 
-# ---- structures that store entries everywhere ---------------------------------------------------------------------------------
+# ---- structures that store all entries -------------------------------------------------------------------------------
 
 
 def by_elements(x: Array, where: jax.Array, axis: int) -> jax.Array:
-    """Lines element by element."""
+    """Rows or columns, element by element."""
     along = jnp.arange(x.shape[-3 - axis])
     return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
 
 
 def _selects_lines(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key asks for rows or for columns of a full matrix with few parameters: at an index array, or more of them than it has
-    such.
+    """Return whether a key selects rows or columns of a full matrix with few parameters, at an index array or more of
+    them than parameters.
     """
     kinds = sorted(k[0] for k in key)
     if x.core_ndim != 2 or not x.covers or not has_elements(x) or kinds not in (["array", "slice"], ["slice", "slice"]):
@@ -99,7 +101,7 @@ def _selects_lines(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tupl
     sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
     whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
     one_axis = sum(whole) == 1 and all(o.ndim == 1 for o in operands)
-    # Lines at an index array that do not pay are dense, and hardly more than is stored.
+    # Rows or columns at an index array that do not save memory are dense, and hardly larger than the stored entries.
     return one_axis and (kinds[0] == "array" or 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1])
 
 

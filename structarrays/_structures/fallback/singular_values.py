@@ -1,4 +1,4 @@
-"""What follows from singular values alone, in any order: norms, and which of them count as zero."""
+"""Functions of singular values in any order: norms, and which values count as zero."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def is_of_singular_values(x: Array, *, keepdims: bool, ord: int | float | str | None) -> bool:
-    """Whether a matrix norm of this order is one of the singular values or their sum."""
+    """Return whether a matrix norm of this order is a singular value or the sum of all."""
     return ord in (2, -2, "nuc")
 
 
 def of_singular_values(when: Callable[..., bool]) -> Callable[..., bool]:
-    """The condition of a kernel for the matrix norms that follow from singular values: `when`, and that it is one of these."""
+    """Condition of a kernel for matrix norms that follow from singular values: `when`, and a suitable order."""
     return lambda x, **static: when(x) and is_of_singular_values(x, **static)
 
 
@@ -42,15 +42,15 @@ def norm_and_rank(
     norms: dict[int | float | str | None, Callable[[Any], jax.Array]] | None = None,
     when: Callable[[Any], bool] = lambda x: True,
 ) -> None:
-    """Register matrix norms and `matrix_rank` of a structure, which follow from its singular values in any order.
+    """Register matrix norms and `matrix_rank` of a structure that follow from its singular values in any order.
 
-    Repeated singular values have no second derivatives, but their sum has, and so have other ones. `norms` has functions for orders
-    that compute a norm with its derivatives.
+    Repeated singular values have no second derivatives. Their sum and other values do. `norms` contains functions for
+    orders that compute a norm with its derivatives.
     """
 
     @matrix_norm.kernel(structure, when=of_singular_values(when))
     def _matrix_norm_structure(x: Array, *, keepdims: bool, ord: int | float | str | None) -> Dense:
-        # A single value is its sum, and the largest of all.
+        # A single value is both the sum and the largest.
         found = norms[ord](x)[..., None] if norms and ord in norms else values(x)
         return norm(found, keepdims=keepdims, ord=ord)
 
@@ -77,15 +77,15 @@ def _norm_of_part(x: Array, ord: int | str) -> jax.Array:
 
 
 def tolerance(x: Array, rtol: jax.Array | None) -> jax.Array:
-    """How small a singular value is, relative to the largest, that counts as zero: by default ``max(M, N) eps``."""
+    """Relative threshold below which singular values count as zero: by default ``max(M, N) eps``."""
     return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
 
 
 def is_large(x: Array, values: jax.Array, rtol: jax.Array | None) -> jax.Array:
-    """Which of all nonzero singular values ``(..., k)`` of `x` do not count as zero."""
+    """Return which of all nonzero singular values ``(..., k)`` of `x` do not count as zero."""
     return values > tolerance(x, rtol)[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0)
 
 
 def rank(x: Array, values: jax.Array, rtol: jax.Array | None) -> Dense:
-    """How many of the singular values ``(..., k)`` of `x` do not count as zero."""
+    """Number of singular values ``(..., k)`` of `x` that do not count as zero."""
     return Dense.make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))

@@ -1,8 +1,9 @@
-"""Singular vectors of a matrix of low rank, and of another one beside it, as that is centred data.
+"""Singular vectors of a low-rank matrix, and of a sum with a low-rank matrix, such as centred data.
 
-Both are written down by factors: of low rank are all but a few columns of U, and they are what a few reflectors make of unit vectors; and
-beside a matrix ``A = Q R`` one of rank r adds r columns to Q. Neither has a derivative of its own (those columns that belong to singular
-values of zero are any that are orthonormal), so that they serve eager calls, and the dense form the others.
+Both are represented by factors. For a low-rank matrix, a few reflectors applied to unit vectors give all columns of U.
+For a matrix ``A = Q R`` plus one of rank r, r columns are appended to Q. Neither method has derivatives: the columns
+for singular values of zero are arbitrary orthonormal ones. So both are used in eager calls, and compiled code uses the
+dense form.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _is_floating(x: Array, **static: Any) -> bool:
     return x.dtype.kind in "fc"
 
 
-# ---- of low rank -----------------------------------------------------------------------------------------------------------
+# ---- low-rank matrices -----------------------------------------------------------------------------------------------
 
 
 @svd.eager_kernel(LowRank, when=lambda x, **static: _is_floating(x) and 0 < x.rank and 2 * x.rank <= min(x.shape[-2:]))
@@ -66,21 +67,23 @@ def _of_factors(
 
 
 def _completed(v: jax.Array, tau: jax.Array, signs: jax.Array, shape: tuple[int, int]) -> Array:
-    """Orthonormal columns, the first of which the reflectors and signs make."""
+    """Orthonormal columns that the reflectors and signs generate, completed to the full shape."""
     rest = [(0, 0)] * (signs.ndim - 1) + [(0, shape[1] - signs.shape[-1])]
     signs = jnp.pad(signs, rest, constant_values=1)
     reflectors = Householder.make((Dense.make((v,)), Dense.make((tau[..., None],))), (*shape, False))
     return product(reflectors, Diagonal.make((signs, None), (shape[1], shape[1])))
 
 
-# ---- beside low rank -------------------------------------------------------------------------------------------------------
+# ---- sums with a low-rank matrix -------------------------------------------------------------------------------------
 
 WIDE = 32
-"""Bands with so many diagonals are left to the dense form: the compiled QR decomposition is as long as they are wide, squared."""
+"""Bands with more diagonals use the dense form: the program size of the QR decomposition grows with the square of the
+bandwidth.
+"""
 
 
 def _has_qr(x: Array) -> bool:
-    """Whether the QR decomposition of a tall matrix has a structured Q with as many columns, from its structure alone."""
+    """Return whether the structure of a tall matrix (static) has a QR decomposition with a structured, reduced Q."""
     if type(x) is Kronecker:
         return all(f.shape[-2] >= f.shape[-1] for f in x.factors)
     if type(x) is Product:
@@ -89,7 +92,7 @@ def _has_qr(x: Array) -> bool:
 
 
 def _parted(x: Sum) -> tuple[Array, list[Array], int] | None:
-    """The one term of a sum that is not of low rank, and the others; None where there is no such."""
+    """Return the only term of a sum that is not of low rank, and the other terms; None if there is no such term."""
     ranks = [rank_bound(t) for t in x.terms]
     if ranks.count(None) != 1:
         return None
@@ -110,7 +113,7 @@ def _is_beside_low_rank(x: Sum, *, full_matrices: bool = True) -> bool:
     Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, cast("Sum", matrix_transpose(x))))
 )
 def _svd_sum_eagerly(x: Sum, *, full_matrices: bool = True) -> SVDResult:
-    """That of ``Q R + u vᵀ``, from the dense one of a matrix as small as R."""
+    """Decompose ``Q R + u vᵀ`` by the dense decomposition of a matrix about as small as R."""
     if x.shape[-2] < x.shape[-1]:
         u, s, vh = svd(matrix_transpose(x), full_matrices=False)
         return SVDResult(matrix_transpose(vh), s, matrix_transpose(u))

@@ -1,7 +1,7 @@
-"""What structures without a kernel of their own leave to their sparse form: parts, reversals, joins, rows that are written.
+"""Functions of structures without their own kernel through their sparse form: parts, reversals, joins, updates.
 
-Every structure that has a `sparse_form` takes part, as long as that form has few entries. The kernels stand at the base class,
-so that those of a class itself come first: a slice of a banded array by equal steps is banded.
+They apply to every structure that has a `sparse_form` with few entries. The kernels are registered for the base class,
+so that kernels of a specific class precede them: a slice of a banded array by equal steps is banded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 
 def pays(x: Array, *args: Array, **static: Any) -> bool:
-    """Whether an array that is not sparse yet has a sparse form, with at most half as many entries as the dense one."""
+    """Return whether an array that is not yet sparse has a sparse form with at most half of the entries of the dense
+    form.
+    """
     if type(x) is Sparse or not has_sparse_form(x):
         return False
     return not x.static_pattern or 2 * sum(e.size for e in x.freed().entries) <= x.size
@@ -59,16 +61,16 @@ def _slices_by_sparse_form(x: Array, *, operands: tuple[jax.Array, ...], key: tu
 
 
 def _has_exact_size(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether the part is a sparse array of a size that is known in an eager call alone."""
+    """Return whether the part is a sparse array whose size is known only in an eager call."""
     if type(x) is Sparse:
         return True
     kinds = {k[0] for k in key}
     if "int" in kinds and "array" not in kinds and not x.batch_shape:
-        return False  # a row or an element: decided at once, since it is what loops ask for
+        return False  # a row or an element: return early, since loops over rows index like this
     core = key[_core_position(key, len(x.batch_shape)) :]
     kernel = index.choose((x,), {"operands": operands, "key": core})
     if kernel is not None and kernel.classes != (Array,):
-        return False  # the structure has one of its own
+        return False  # the structure has its own kernel
     return (
         pays(x)
         if selected_axis(x, operands, key) is not None
@@ -97,7 +99,7 @@ def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tupl
 
 
 def selected_axis(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> int | None:
-    """The core axis of which a key takes the elements at an index array, if it slices the others."""
+    """The core axis along which a key takes elements at an index array, if it slices the other axis."""
     kinds, batch = [k[0] for k in key], len(x.batch_shape)
     if kinds.count("array") != 1 or "new" in kinds or x.core_ndim < 2 or np.ndim(operands[-1]) < 1:
         return None
@@ -148,14 +150,14 @@ def _concat_pair_by_sparse_form(x: Array, y: Array, *, axis: int) -> Array:
 @by_form(reduce_batch, of=Array, when=pays)
 @by_form(diff, of=Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
 def array_by_sparse_form(x: Array) -> Sparse:
-    """The sparse form, by the kernels of `Sparse`."""
+    """Apply the kernels of `Sparse` to the sparse form."""
     return to_sparse(x)
 
 
-# ---- writes -------------------------------------------------------------------------------------------------------------
+# ---- updates ---------------------------------------------------------------------------------------------------------
 
 
 @write_entries.kernel(Array, when=pays)
 def _write_entries_array(x: Array, items: Sequence[Item], value: Any, owned: bool) -> Array | None:
-    """What a structure cannot hold itself."""
+    """Write entries that the structure itself cannot store."""
     return written_entries(_as_sparse(x), items, value, False)

@@ -1,7 +1,8 @@
-"""Where factored arrays are NaN or infinite: nowhere, if their parameters are finite and no product of them overflows.
+"""`isnan` and `isinf` of factored arrays: nowhere true if the parameters are finite and no product of them overflows.
 
-No other structure holds which elements of a product of matrices are NaN, but a sparse array does, and almost always it has no entry.
-So `isnan` and `isinf` of such an array are `Sparse` in an eager call, and what is chosen by them keeps its structure.
+No other structure represents which elements of a product of matrices are NaN. A sparse array does, and almost always it
+has no entry. So `isnan` and `isinf` of such an array are `Sparse` in an eager call, and a selection by them keeps the
+structure.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 
 
 magnitude_bound: Registry[jax.Array] = Registry("magnitude_bound")
-"""``magnitude_bound.kernel(A)``: a number which no element is larger than in magnitude, nor any number on the way to it; infinite or
-NaN where a parameter is."""
+"""``magnitude_bound.kernel(A)``: return an upper bound of the magnitudes of all elements and intermediate results;
+infinite or NaN if a parameter is.
+"""
 
 
 def _bound(x: Array) -> jax.Array:
@@ -49,7 +51,9 @@ def _bound(x: Array) -> jax.Array:
 
 @magnitude_bound.kernel(Array)
 def _magnitude_bound_array(x: Array) -> jax.Array:
-    """The largest entry. A complex number counts as the sum of its parts, so that a product is no larger than that of two bounds."""
+    """The largest entry. The magnitude of a complex entry is bounded by the sum of its parts, so that bounds can be
+    multiplied.
+    """
     if not (x.stores_entries or type(x) in (Dense, Fill)):
         return _unknown(x)
     leaves = (*x.entries, x.background) if x.stores_entries else x._value[0]
@@ -58,7 +62,7 @@ def _magnitude_bound_array(x: Array) -> jax.Array:
 
 @magnitude_bound.kernel(Factored)
 def _unknown(x: Array) -> jax.Array:
-    """Of a structure whose elements are no products and sums of its parameters alone."""
+    """No bound: the elements of this structure are not just products and sums of its parameters."""
     return jnp.full((), jnp.inf)
 
 
@@ -99,7 +103,7 @@ def _magnitude_bound_sum(x: Sum | KroneckerSum) -> jax.Array:
 
 @jit
 def _is_finite(x: Array) -> jax.Array:
-    return jnp.isfinite((2 * _bound(x)).astype(real_dtype(x.dtype)))  # twice: the bound, too, is rounded
+    return jnp.isfinite((2 * _bound(x)).astype(real_dtype(x.dtype)))  # twice, since the bound is rounded, too
 
 
 def _register(function: Function[..., Array]) -> None:

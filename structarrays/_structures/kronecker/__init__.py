@@ -12,4 +12,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Kronecker", "KroneckerSum")
-"""What the namespace has of this package."""
+"""Public names of this package."""

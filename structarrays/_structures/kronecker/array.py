@@ -1,4 +1,4 @@
-"""`Kronecker`: a Kronecker product of matrices, and its products with others."""
+"""`Kronecker`: a Kronecker product of matrices, and its products with other matrices."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Kronecker(Factored):
     Parameters
     ----------
     *factors : array_like
-        The factors, ``(..., m_i, n_i)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+        The factors, ``(..., m_i, n_i)``, arrays of any structure. The batch shapes broadcast, and the dtypes are promoted.
 
     Returns
     -------
     Array
-        A `Kronecker` of shape ``(..., m_1 ⋯ m_k, n_1 ⋯ n_k)``, unless its factors are one after all: products of products are one
-        product, and one of square identities is an `Identity`.
+        A `Kronecker` of shape ``(..., m_1 ⋯ m_k, n_1 ⋯ n_k)``, which stores the factors. Nested products are flattened. A product of
+        square identities is an `Identity`, and a single factor is returned as it is.
 
     Raises
     ------
@@ -75,17 +75,17 @@ class Kronecker(Factored):
 
     Notes
     -----
-    The value is :math:`A_1 \otimes \dots \otimes A_k`: for two factors the block matrix of all :math:`a_{ij} B`, with rows
-    ``i * m_2 + k`` and columns ``j * n_2 + l`` for the elements ``a[i, j] * b[k, l]``. In row-major order
-    :math:`(A \otimes B)\, \mathrm{vec}(X) = \mathrm{vec}(A X B^T)`. With dense square factors, and N rows in all,
+    The value is :math:`A_1 \otimes \dots \otimes A_k`. For two factors it is the block matrix of all :math:`a_{ij} B`: the element
+    ``a[i, j] * b[k, l]`` is in row ``i * m_2 + k`` and column ``j * n_2 + l``. In row-major order
+    :math:`(A \otimes B)\, \mathrm{vec}(X) = \mathrm{vec}(A X B^T)`. With dense square factors and N rows in total, the costs are:
 
     =================================================  =============================================================
     stores                                             ``sum(n_i**2)``
-    times a vector, `solve` of one                     ``O(N sum(n_i))``, and for `solve` ``O(sum(n_i**3))`` once
-    times a `Kronecker` of fitting factors             a `Kronecker`, ``O(sum(n_i**3))``
+    times a vector, `solve` for a vector               ``O(N sum(n_i))``; `solve` plus ``O(sum(n_i**3))`` once
+    times a `Kronecker` of matching factors            a `Kronecker`, ``O(sum(n_i**3))``
     transpose, scaling, `inv`, `cholesky`, `qr`,       a `Kronecker`, ``O(sum(n_i**3))`` or less
     powers, elementwise product of two, `abs`
-    `det`, `slogdet`, `matrix_rank`                    ``O(sum(n_i**3))``; a rank takes ``O(N)`` besides
+    `det`, `slogdet`, `matrix_rank`                    ``O(sum(n_i**3))``; `matrix_rank` plus ``O(N)``
     `eigh`, `svd`                                      ``O(sum(n_i**3) + N log N)``: a `Product` of a `Kronecker` and the
                                                        `Permutation` that sorts
     `sum`, `mean`, `var`, `max`, norms, diagonal       ``O(sum(n_i**2))`` and the size of the result
@@ -96,11 +96,11 @@ class Kronecker(Factored):
     =================================================  =============================================================
 
     A factor is known to be Hermitian by its class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor, "symmetric")``.
-    It is the factors that have to be promised: that of the whole says little of them, since a product of two antisymmetric matrices is
-    symmetric. Only of a real array ``assume(x, "positive_definite")`` implies that all factors are symmetric. What all factors are assumed to
-    be, their product is assumed to be.
+    Assume it for the factors. The symmetry of the whole does not imply it, since a product of two antisymmetric matrices is symmetric.
+    Only for a real array, ``assume(x, "positive_definite")`` implies that all factors are symmetric. Assumptions that all factors
+    share hold for the product.
 
-    A singular value of `pinv` is small if that of a factor is, beside the largest of the factor.
+    `pinv` treats a singular value as zero if a singular value of a factor is small relative to the largest one of that factor.
 
     References
     ----------
@@ -131,7 +131,7 @@ class Kronecker(Factored):
 
     @staticmethod
     def shape_of(leaves: Leaves, meta: Meta) -> Shape:
-        # Compute each shape once. Twice would cost exponential time in the depth of nested factors.
+        # Compute each shape once. A second computation would cost exponential time in the nesting depth.
         shapes = [f.shape for f in leaves]
         return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
 
@@ -145,7 +145,7 @@ class Kronecker(Factored):
         return kronecker_pattern(self.factors, rows, columns)
 
     def to_banded(self) -> Banded:
-        """The product of banded factors as one `Banded` with all its entries: ``O(d N)`` of them for d pairs of diagonals and N rows.
+        """Convert a product of banded factors to one `Banded`. It stores ``O(d N)`` entries for d pairs of diagonals and N rows.
 
         Raises
         ------
@@ -163,10 +163,10 @@ class Kronecker(Factored):
 
 
 def kronecker_pattern(factors: Sequence[Array], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The pattern of a Kronecker product, exactly.
+    """The exact pattern of a Kronecker product.
 
-    An interval of its rows is that of at most three pieces, each with all pairs of some rows of the first factor and some of the
-    rest: the end of a block, whole blocks, and the beginning of one.
+    An interval of its rows consists of at most three pieces: the end of a block, whole blocks, and the beginning of a
+    block. Each piece contains all pairs of some rows of the first factor and some rows of the rest.
     """
     first, *rest = factors
     if not rest:
@@ -181,7 +181,9 @@ def kronecker_pattern(factors: Sequence[Array], rows: np.ndarray, columns: np.nd
 
 
 def pieces(intervals: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Three pieces of each interval, with the numbers of the first factor and those of the rest, which has so many; some are empty."""
+    """Three pieces of each interval, some of them empty, with the rows of the first factor and of the rest, which has
+    `size` rows.
+    """
     outer: list[tuple[int, int]] = []
     inner: list[tuple[int, int]] = []
     for start, stop in intervals.tolist():
@@ -199,8 +201,8 @@ def pieces(intervals: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distinct(intervals: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """The different ones of some intervals, and for each the number of its equal among them: pieces are alike, so that they do not
-    multiply with the factors.
+    """The distinct intervals, and the index of each interval among them. Pieces repeat; so their number does not grow
+    with the factors.
     """
     numbers: dict[tuple[int, int], int] = {}
     which = [numbers.setdefault(pair, len(numbers)) for pair in map(tuple, intervals.tolist())]
@@ -208,7 +210,9 @@ def _distinct(intervals: np.ndarray) -> tuple[np.ndarray, list[int]]:
 
 
 def with_marks(x: F) -> F:
-    """The same array, with what is known of its real factors as assumptions: no class says of complex ones that they are real."""
+    """The same array, with the known properties of its real factors as assumptions, since no class of a complex array
+    implies that it is real.
+    """
     if x.dtype.kind != "f":
         return x
     definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
@@ -217,7 +221,7 @@ def with_marks(x: F) -> F:
 
 
 def canonical(factors: Sequence[Array]) -> Array:
-    """The Kronecker product of stacks of matrices with one dtype and batch shape: a single array if they can be one."""
+    """Kronecker product of stacks of matrices with one dtype and batch shape: a single array if possible."""
     factors = [g for f in factors for g in (f.factors if type(f) is Kronecker else (f,))]
     if len(factors) == 1:
         return factors[0]
@@ -228,12 +232,12 @@ def canonical(factors: Sequence[Array]) -> Array:
 
 
 def is_scaled_identity(x: Array, *args: Array) -> bool:
-    """Whether the class says that each matrix is a number times the identity."""
+    """Return whether the class implies that each matrix is a multiple of the identity."""
     return type(x) is Identity and is_square_pattern(x)
 
 
 def banded_product(a: Banded, b: Banded) -> Banded:
-    """The Kronecker product of a banded array and a square one, as a banded array."""
+    """Kronecker product of a banded array and a square banded array, as a banded array."""
     (m, k), (p, n) = a.core_shape, b.core_shape
     if p != n:
         raise StructureError(f"to_banded: all factors but the first must be square, got one of shape {b.shape}")
@@ -244,18 +248,20 @@ def banded_product(a: Banded, b: Banded) -> Banded:
 
 
 def kronecker(*factors: Array) -> Array:
-    """The Kronecker product of stacks of matrices with one dtype, which may have different batch shapes; dense where that is no larger."""
+    """Kronecker product of stacks of matrices with one dtype, which may have different batch shapes; dense if that is
+    no larger.
+    """
     x = canonical(common_batch(*factors))
     return Dense.make((x.dense_data(),)) if type(x) is Kronecker and x.full_size else x
 
 
 def has_square_factors(x: Kronecker, *args: Any, **static: Any) -> bool:
-    """Whether all factors are square."""
+    """Return whether all factors are square."""
     return all(f.shape[-2] == f.shape[-1] for f in x.factors)
 
 
 def same_factor_shapes(x: Kronecker | KroneckerSum, y: Kronecker | KroneckerSum) -> bool:
-    """Whether the factors of two arrays have the same shapes."""
+    """Return whether the factors of two arrays have the same shapes."""
     return [f.shape[-2:] for f in x.factors] == [f.shape[-2:] for f in y.factors]
 
 
@@ -263,7 +269,7 @@ def same_factor_shapes(x: Kronecker | KroneckerSum, y: Kronecker | KroneckerSum)
 
 
 def unravel(i: jax.Array, sizes: Sequence[int]) -> list[jax.Array]:
-    """For each factor the index of its row (or column) that an index of the whole stands for."""
+    """Split an index of the whole into the row (or column) indices of the factors."""
     indices = []
     for n in reversed(sizes):
         indices.append(i % max(n, 1))
@@ -281,10 +287,10 @@ def _elements_kronecker(x: Kronecker, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def _order(factors: Sequence[Array]) -> list[int]:
-    """The order in which the factors cost least: what makes the array smaller, and is cheap, comes first.
+    """Return the cheapest order of the factors: cheap factors that shrink the array come first.
 
-    By the exchange of neighbours: a before b costs ``a + r_a b``, with the cost a for each element and the ratio ``r_a`` in which the
-    number of elements grows.
+    The order follows from exchanging adjacent factors: a before b costs ``a + r_a b``, with the cost a for each element
+    and the growth ``r_a`` of the number of elements.
     """
 
     def key(i: int) -> float:
@@ -306,7 +312,7 @@ def _cost_of_modes(factors: Sequence[Array]) -> int:
 def transformed(
     x: Kronecker, data: jax.Array, function: Callable[[Array, Dense], Array] | None = None, *, columns: bool = True
 ) -> jax.Array:
-    """The tensor of dense matrices with each factor applied to its axis.
+    """Apply each factor to its axis of a tensor.
 
     Parameters
     ----------
@@ -326,7 +332,9 @@ def transformed(
 
 
 def as_tensor(x: Kronecker | KroneckerSum, data: jax.Array, columns: bool) -> tuple[Sequence[Array], jax.Array, int]:
-    """The factors (`columns` is false: their transposes), the data with an axis for each factor, and the first of these axes."""
+    """Return the factors (transposed if `columns` is false), the data with an axis for each factor, and the first of
+    these axes.
+    """
     factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
     if x.ndim > 2:
         batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
@@ -339,7 +347,7 @@ def as_tensor(x: Kronecker | KroneckerSum, data: jax.Array, columns: bool) -> tu
 def along(
     factor: Array, tensor: jax.Array, axis: int, function: Callable[[Array, Dense], Array] | None = None
 ) -> jax.Array:
-    """A factor applied to one axis of a tensor, which has the factor's batch in front."""
+    """Apply a factor to one axis of a tensor, which has the batch axes of the factor in front."""
     batch = factor.ndim - 2
     (m, n), shape = factor.shape[-2:], tensor.shape
     before, after = math.prod(shape[batch:axis]), math.prod(shape[axis + 1 :])
@@ -374,7 +382,7 @@ def _matrix_transpose_kronecker(x: Kronecker) -> Array:
 
 
 def factors_fit(x1: Kronecker, x2: Kronecker) -> bool:
-    """Whether two arrays can be multiplied factor by factor."""
+    """Return whether two arrays can be multiplied factor by factor."""
     return [f.shape[-1] for f in x1.factors] == [f.shape[-2] for f in x2.factors]
 
 
@@ -385,12 +393,12 @@ def _matmul_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> Array:
 
 
 def is_diagonal(x: Kronecker, *args: Any) -> bool:
-    """Whether all factors are square diagonal matrices."""
+    """Return whether all factors are square diagonal matrices."""
     return all(isinstance(f, Diagonal) and is_square_pattern(f) for f in x.factors)
 
 
 def as_diagonal(x: Kronecker) -> Diagonal:
-    """A Kronecker product of diagonal matrices as one."""
+    """Convert a Kronecker product of diagonal matrices to a single diagonal matrix."""
     return Diagonal.make((kronecker_factors.products(cast("Diagonal", f).diag for f in x.factors), None), x.shape[-2:])
 
 
@@ -425,12 +433,12 @@ def _scale_kronecker(x: Kronecker, factor: Callable[[Array], Array]) -> Kronecke
 
 
 def scaled(x: Array, factor: Callable[[Array], Array]) -> Array:
-    """A factor times a number, with the assumptions that hold for any number."""
+    """A factor times a scalar, with the assumptions that hold for any scalar."""
     kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}
     return factor(x).assuming(x.assumptions & kept)
 
 
-# ---- what is Hermitian by its class ----------------------------------------------------------------------------------
+# ---- arrays that are Hermitian by class ------------------------------------------------------------------------------
 
 
 @self_adjoint.kernel(Hermitian)
@@ -442,10 +450,10 @@ def _self_adjoint_hermitian(x: Array) -> bool:
 
 @self_adjoint.kernel(Kronecker)
 def has_hermitian_factors(x: Kronecker) -> bool:
-    """Whether all factors are known to be Hermitian.
+    """Return whether all factors are known to be Hermitian.
 
-    A positive definite real product has none that is not symmetric: a factor could but be antisymmetric, with eigenvalues of
-    both signs of :math:`i`, and the product, too, would have eigenvalues of both signs.
+    A positive definite real product has only symmetric factors. An antisymmetric factor would have imaginary
+    eigenvalues of both signs, and so the product would have eigenvalues of both signs.
     """
     definite = "positive_definite" in x.assumptions and x.dtype.kind != "c" and has_square_factors(x)
     return definite or all(map(is_hermitian, x.factors))

@@ -55,7 +55,7 @@ def slogdet(
     Parameters
     ----------
     factors, shift, spectrum, diagonal
-        Those of `kronecker_factors.solve`.
+        As in `kronecker_factors.solve`.
     hermitian : bool
         Whether all factors are known to be Hermitian.
 
@@ -128,7 +128,7 @@ def _by_eigenvalues_jvp(
 def _gradients(
     factors: tuple[Array, ...], shift: Array, spectrum: Spectrum, diagonal: tuple[bool, ...], hermitian: bool
 ) -> Arguments:
-    """For each factor the matrix ``G`` (of a diagonal one its diagonal), and the derivative by the shift."""
+    """For each factor, return the matrix ``G`` (its diagonal for a diagonal factor), and the derivative by the shift."""
     found = _eigenbases(factors, shift, diagonal, hermitian)
     values = [basis.values for basis in found]
     weights, by_shift = _weights(spectrum, values, shift.astype(values[0].dtype))
@@ -183,7 +183,8 @@ def _gradients_jvp(
 
 
 def _has_second_derivatives(found: Sequence[Eigenbasis], shift: Array, hermitian: bool) -> Array:
-    """One for matrices whose second derivatives are right, else NaN. A factor, since the reverse of a selection gives zeros.
+    """Return one for matrices whose second derivatives are accurate, else NaN. It is used as a factor, since the
+    reverse of a selection gives zeros.
 
     The errors grow with the square of the condition number of the eigenvectors.
     """
@@ -195,13 +196,13 @@ def _has_second_derivatives(found: Sequence[Eigenbasis], shift: Array, hermitian
 
 
 def _with_eigenvalues(values: Array, basis: Eigenbasis) -> Array:
-    """The matrix with these eigenvalues."""
+    """Matrix with these eigenvalues."""
     vectors, inverse = cast("tuple[Array, Array]", basis[1:])
     return (vectors * values[..., None, :]) @ inverse
 
 
 def _sum_of_resolvents(factor: Array, slopes: Array, constants: Array) -> Array:
-    """``sum_k a_k (a_k A + b_k I)⁻¹``, one after the other, by the Schur form of ``A``."""
+    """``sum_k a_k (a_k A + b_k I)⁻¹``, one term after the other, by the Schur form of ``A``."""
     upper, unitary = (x.astype(slopes.dtype) for x in lax.linalg.schur(factor.astype(slopes.dtype)))
     identity = jnp.broadcast_to(jnp.eye(upper.shape[-1], dtype=upper.dtype), upper.shape)
 
@@ -217,12 +218,12 @@ def _sum_of_resolvents(factor: Array, slopes: Array, constants: Array) -> Array:
 
 
 def _dtype(shift: Array, hermitian: bool) -> np.dtype:
-    """That of the spectrum."""
+    """The dtype of the spectrum."""
     return shift.dtype if hermitian else jnp.result_type(shift, jnp.complex64)
 
 
 def _like(x: Array, shift: Array) -> Array:
-    """Real if the matrix is: then the eigenvalues that are not real come in pairs."""
+    """Convert to real if the matrix is real: complex eigenvalues then come in conjugate pairs."""
     return x if jnp.iscomplexobj(shift) else x.real
 
 
@@ -250,7 +251,7 @@ def _weights(spectrum: Spectrum, values: list[Array], shift: Array) -> tuple[lis
 
 
 def _of_one(spectrum: Spectrum, values: list[Array], shift: Array, i: int, value: Array) -> tuple[Array, Array]:
-    """The spectrum, and its derivative by the eigenvalues of one factor, where these are `value`."""
+    """The spectrum, and its derivative by the eigenvalues of factor i, which are set to `value`."""
 
     def of_one(v: Array) -> Array:
         return spectrum([*values[:i], v, *values[i + 1 :]], shift)
@@ -265,13 +266,15 @@ def _slope(spectrum: Spectrum, values: list[Array], shift: Array, i: int) -> Arr
 
 
 def _line(spectrum: Spectrum, values: list[Array], shift: Array, i: int) -> tuple[Array, ...]:
-    """The spectrum as a function of one eigenvalue of a factor: slopes and constants, each ``(..., k)`` for all others."""
+    """The spectrum as a linear function of one eigenvalue of factor i: slopes and constants, each ``(..., k)`` for all
+    other eigenvalues.
+    """
     zero, axes = jnp.zeros_like(values[i]), len(values)
     constant, slope = _of_one(spectrum, values, shift.astype(zero.dtype), i, zero)
     return tuple(_rows(jnp.broadcast_to(x, constant.shape), i - axes, axes)[..., 0, :] for x in (slope, constant))
 
 
 def _rows(tensor: Array, axis: int, axes: int) -> Array:
-    """One of the last `axes` axes in front of the others, which become one."""
+    """Move one of the last `axes` axes in front of the others, and flatten the others."""
     moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
     return flat(moved, axes - 1) if axes > 1 else moved[..., None]

@@ -1,4 +1,4 @@
-"""Elementwise functions, reductions, rows and columns of Kronecker products and sums: what a function of the factors gives."""
+"""Elementwise functions, reductions, rows and columns of Kronecker products and sums, computed from the factors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ if TYPE_CHECKING:
 
 @matmul.eager_kernel(Kronecker, Kronecker)
 def _matmul_kronecker_kronecker_eagerly(x1: Kronecker, x2: Kronecker) -> Result:
-    """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
+    """Multiply factor by factor outside of the compiled call: the product of two `Sparse` then has the exact number of
+    entries.
+    """
     if not (factors_fit(x1, x2) and any(map(has_dynamic_parts, (x1, x2)))):
         return NotImplemented
     return kronecker(*map(matmul, x1.factors, x2.factors))
@@ -73,7 +75,7 @@ def _hadamard_pair_kronecker_kronecker(x: Kronecker, y: Kronecker) -> Array:
 @hadamard_pair.kernel(LowRank, KroneckerSum)
 @hadamard_pair.kernel(LowRank, Toeplitz)
 def _hadamard_pair_low_rank_kronecker(x: LowRank, y: Array) -> Array | None:
-    """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
+    """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns. Used for the square of centred data."""
     m, n = x.shape[-2:]
     if x.rank * (m + n + stored(y)) >= m * n:
         return None
@@ -81,14 +83,14 @@ def _hadamard_pair_low_rank_kronecker(x: LowRank, y: Array) -> Array | None:
         return None
     ends = []
     for part, size in zip(x.parts, (m, n), strict=True):
-        same = part.constant_over(2)  # equal numbers are one factor for all rows, or columns
+        same = part.constant_over(2)  # equal values are one scalar for all rows, or columns
         data = part.dense_data() if same is None or size == 1 else same
         ends.append([_scaling(data[..., k], size) for k in range(x.rank)])
     return total(*(product(r, y, c) for r, c in zip(*ends, strict=True)))
 
 
 def _scaling(numbers: jax.Array, size: int) -> Diagonal:
-    """The square matrix that scales lines by one number each, or all of them by one."""
+    """Square matrix that scales rows or columns: by one value each, or all by the same value."""
     if numbers.shape[-1] == size:
         return Diagonal.make((numbers, None), (size, size))
     return Identity.make((numbers[..., 0], None), (size, size))
@@ -139,7 +141,7 @@ def _imag_kronecker(x: Kronecker) -> Array:
 
 
 def _sum(x: Kronecker, axis: tuple[int, ...], keepdims: bool) -> jax.Array:
-    """Products of the sums of the factors, and of these the sum over batch axes."""
+    """Multiply the sums of the factors, then sum over batch axes."""
     batch, core = split_axes(x, axis)
     data = chain(
         kronecker_factors.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype).dense_data() for f in x.factors]
@@ -160,15 +162,16 @@ def _mean_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> D
 
 
 def _over_core(x: Kronecker, *, axis: tuple[int, ...], **static: Any) -> bool:
-    """Along batch axes a mean of products is no product of means."""
+    """Along batch axes, the mean of products is not the product of means."""
     return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
 
 
 @spreads(Kronecker, when=_over_core)
 def variance_of_kronecker(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
-    r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
+    r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances
+    v and mean squares s.
 
-    A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
+    A product minus its mean is a sum of orthogonal products, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
     cancels.
     """
     core = tuple(a - x.ndim for a in axis)
@@ -184,7 +187,7 @@ def variance_of_kronecker(x: Kronecker, axis: tuple[int, ...], correction: float
 
 
 def _by_factors(x: Kronecker, values: Sequence[jax.Array], axes: tuple[int, ...]) -> jax.Array:
-    """Numbers, or vectors, of the factors as those of the product."""
+    """Combine scalars or vectors of the factors to a scalar or vector of the product."""
     return chain(jnp.multiply, values) if len(axes) == 2 else kronecker_factors.products(values)
 
 
@@ -217,7 +220,7 @@ def _trace_kronecker(x: Kronecker, *, offset: int, dtype: np.dtype | None) -> De
 
 @select_lines.kernel(Kronecker)
 def _select_lines_kronecker(x: Kronecker, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
-    """Whole blocks of rows are those of the first factor; others stay the product of a selection and the whole."""
+    """Whole blocks of rows are rows of the first factor. Other rows are a product of a selection matrix and the whole."""
     item, operands = key
     behind = math.prod(f.shape[axis] for f in x.factors[1:])
     if item[0] == "slice" and behind and item[3] == 1 and item[1] % behind == 0 == item[2] % behind:
@@ -228,7 +231,7 @@ def _select_lines_kronecker(x: Kronecker, key: tuple[tuple[Any, ...], tuple[Any,
 
 
 def _product_of_lines(x: Array, where: jax.Array, axis: int) -> jax.Array:
-    """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
+    """Rows (or columns, as rows) of a Kronecker product, as products of rows of the factors."""
     factors = cast("Kronecker", x).factors
     places = unravel(where, [f.shape[axis] for f in factors])
     return kronecker_factors.products(lines(f, i, axis) for f, i in zip(factors, places, strict=True))

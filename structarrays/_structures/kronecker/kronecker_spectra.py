@@ -1,8 +1,10 @@
-"""Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
+"""Kronecker sums, and Kronecker products plus a multiple of the identity, by the eigenvectors of their Hermitian
+factors.
 
-``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``; for systems and
-determinants the tridiagonal form of one factor will do (see `kronecker_factors`). Where not all factors are known
-to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
+``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``. Linear
+systems and determinants need only the tridiagonal form of one factor (see `kronecker_factors`). If some factor is not
+known to be Hermitian, linear systems use the Schur forms of the factors, which JAX provides on CPUs. Other devices use
+the dense form, if the policy allows it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     Terms: TypeAlias = tuple[Kronecker, Identity]
 
 diagonal_of: Registry[jax.Array] = Registry("diagonal_of")
-"""``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
+"""``diagonal_of.kernel(A)``: return the diagonal ``(..., n)`` of a matrix that is diagonal by its class, so that no
+eigenvectors are needed.
+"""
 
 
 @diagonal_of.kernel(Diagonal, when=is_square_pattern)
@@ -63,7 +67,7 @@ def _self_adjoint_fill(x: Fill) -> bool:
 
 
 class Spectral(NamedTuple):
-    """A matrix with the eigenvectors of its factors: the arguments of `kronecker_factors`."""
+    """A matrix with the eigenvectors of its factors, as arguments of `kronecker_factors`."""
 
     factors: tuple[jax.Array, ...]
     shift: jax.Array
@@ -72,9 +76,9 @@ class Spectral(NamedTuple):
 
 
 def _spectral(factors: Sequence[Array], shift: jax.Array, spectrum: Callable[..., jax.Array], name: str) -> Spectral:
-    """The factors as dense matrices, for the function of this name, or as their diagonals.
+    """The factors as dense matrices, or their diagonals, for the function of this name.
 
-    The policy is asked about those that are larger than a vector that the whole acts on: the others expand nothing that was small.
+    The policy is asked only about factors that are larger than a vector of the whole matrix.
     """
     data = [_diagonal(f) for f in factors]
     rows = math.prod(f.shape[-1] for f in factors)
@@ -91,13 +95,13 @@ def _diagonal(x: Array) -> jax.Array | None:
     return None if found is None else found.run(x)
 
 
-# ---- which arrays these are --------------------------------------------------------------------------------------------
+# ---- conditions ------------------------------------------------------------------------------------------------------
 
 
 def _terms(x: Sum) -> Terms | None:
-    """The Kronecker product and the multiple of the identity of a sum of just these; None for every other sum.
+    """Return the Kronecker product and the multiple of the identity that a sum consists of; None for every other sum.
 
-    A `Diagonal` is not taken for a multiple of the identity, whatever stands on it.
+    A `Diagonal` never counts as a multiple of the identity, whatever its values.
     """
     by_class: dict[type[Array], Any] = {type(t): t for t in x.terms}
     if len(x.terms) != 2 or set(by_class) != {Identity, Kronecker}:
@@ -107,7 +111,7 @@ def _terms(x: Sum) -> Terms | None:
 
 
 def _is_shifted(x: Sum, *args: Any) -> bool:
-    """Whether a sum is a Kronecker product with Hermitian factors beside a multiple of the identity."""
+    """Return whether a sum is a Kronecker product with Hermitian factors plus a multiple of the identity."""
     terms = _terms(x)
     return terms is not None and has_hermitian_factors(terms[0])
 
@@ -121,7 +125,7 @@ def _has_schur() -> bool:
 
 
 def _is_solved(x: Array, *args: Any) -> bool:
-    """Whether a Kronecker sum, or a sum of two terms, is solved by its factors."""
+    """Return whether linear systems of a Kronecker sum, or of a sum of two terms, are solved by the factors."""
     if type(x) is Sum and _terms(x) is None:
         return False
     return _is_hermitian(x) or _has_schur()
@@ -135,7 +139,7 @@ def _parts(x: Array, name: str) -> Spectral:
     return _spectral(factors, jnp.zeros(x.shape[:-2], x.dtype), kronecker_factors.sum_spectrum, name)
 
 
-# ---- systems and determinants ------------------------------------------------------------------------------------------
+# ---- linear systems and determinants ---------------------------------------------------------------------------------
 
 
 @solve.kernel(Sum, Array, when=_is_solved, before="of_low_rank")
@@ -155,14 +159,14 @@ def _solved(x: Array, data: jax.Array) -> tuple[Dense, jax.Array]:
     cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
     if _is_hermitian(x):
         remark(
-            f"by the eigenvectors of the factors, all of which are known to be Hermitian, and the tridiagonal form of the largest, where "
-            f"that is cheaper; {cost}"
+            f"the eigenvectors of the factors, which are known to be Hermitian, or the tridiagonal form of the largest factor if that "
+            f"is cheaper; {cost}"
         )
         solution, regular = kronecker_factors.solve(
             times, right, *_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions
         )
     else:
-        remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")
+        remark(f"the Schur forms of the factors, since some are not known to be Hermitian; {cost}")
         solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
     return Dense.make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
@@ -220,7 +224,7 @@ def _eig_sum(x: Sum) -> tuple[Dense, Array]:
 
 @eigvalsh.kernel(KroneckerSum)
 def _eigvalsh_kronecker_sum(x: KroneckerSum) -> Dense:
-    """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
+    """The Hermitian part of a sum is the sum of the Hermitian parts, so that the factors can be general."""
     return Dense.make(
         (jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f).dense_data() for f in x.factors), axis=-1),)
     )

@@ -1,4 +1,4 @@
-"""`KroneckerSum`: a sum of matrices that act on one axis of a tensor each."""
+"""`KroneckerSum`: a sum of matrices that each act on one axis of a tensor."""
 
 from __future__ import annotations
 
@@ -67,12 +67,13 @@ class KroneckerSum(Factored):
     Parameters
     ----------
     *factors : array_like
-        The factors, ``(..., n_i, n_i)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+        The factors, ``(..., n_i, n_i)``, arrays of any structure. The batch shapes broadcast, and the dtypes are promoted.
 
     Returns
     -------
     Array
-        A `KroneckerSum` with ``N = n_1 ⋯ n_k`` rows, unless there is but one factor. Sums of sums are one sum.
+        A `KroneckerSum` with ``N = n_1 ⋯ n_k`` rows, which stores the factors. A single factor is returned as it is. Nested sums are
+        flattened.
 
     Raises
     ------
@@ -83,27 +84,28 @@ class KroneckerSum(Factored):
 
     Notes
     -----
-    The value is :math:`A_1 \oplus \dots \oplus A_k`, with :math:`A \oplus B = A \otimes I + I \otimes B`: in row-major order
-    :math:`(A \oplus B)\, \mathrm{vec}(X) = \mathrm{vec}(A X + X B^T)`. The Laplacian on a grid is one of second differences, and a
-    system with it is a Sylvester equation. With dense factors
+    The value is :math:`A_1 \oplus \dots \oplus A_k`, with :math:`A \oplus B = A \otimes I + I \otimes B`. In row-major order
+    :math:`(A \oplus B)\, \mathrm{vec}(X) = \mathrm{vec}(A X + X B^T)`. Examples are the Laplacian on a grid (a Kronecker sum of second
+    differences) and the Sylvester equation (a linear system with a Kronecker sum). With dense factors, the costs are:
 
     ==================================================  ============================================================
     stores                                              ``sum(n_i**2)``
     times a vector                                      ``O(N sum(n_i))``
     sum of two, with a multiple of the identity         a `KroneckerSum`
-    `solve`, `slogdet`, `det`                           ``O(sum(n_i**3) + N sum(n_i))``: if it is known to be Hermitian by the
-                                                        eigenvectors of the factors, else by their Schur forms
+    `solve`, `slogdet`, `det`                           ``O(sum(n_i**3) + N sum(n_i))``: by the eigenvectors of the factors if the
+                                                        matrix is known to be Hermitian, else by their Schur forms
     `eigvalsh`, `eigvals`                               ``O(sum(n_i**3) + N log N)``
-    `eigh`, `eig`                                       the same: a `Kronecker` of eigenvectors (`eigh`: sorted)
+    `eigh`, `eig`                                       the same; the eigenvectors are a `Kronecker` (`eigh`: sorted)
     `sum`, `mean`, diagonal, Frobenius norm             no more than a product with a vector
     ==================================================  ============================================================
 
-    It is known to be Hermitian if all factors are, by their class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor,
-    "symmetric")``, or by ``assume(x, "hermitian")`` of the whole. JAX has the Schur form on CPUs; elsewhere systems with factors that
-    are not known to be Hermitian are expanded. First and second derivatives of their `slogdet` go through eigenvectors. For a nearly
-    defective factor first derivatives take ``O(N n_i**2)`` operations, and second ones are NaN. Of the largest Hermitian factor, if it
-    is larger than 128, systems and determinants take the tridiagonal form in place of the eigenvectors, on CPUs and where no
-    derivative is taken: that is half of the work.
+    The matrix is known to be Hermitian if all factors are, by their class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by
+    ``assume(factor, "symmetric")``, or if the whole is, by ``assume(x, "hermitian")``. JAX provides the Schur form on CPUs. Other devices
+    use the dense form if a factor is not known to be Hermitian. First and second derivatives of `slogdet` then use eigenvectors. For a
+    nearly defective factor, first derivatives take ``O(N n_i**2)`` operations, and second derivatives are NaN.
+
+    On CPUs, linear systems and determinants use the tridiagonal form of the largest Hermitian factor instead of its eigenvectors, if
+    its size exceeds 128 and no derivative is taken. This halves the work.
 
     References
     ----------
@@ -141,7 +143,7 @@ class KroneckerSum(Factored):
 
     @property
     def linear(self) -> bool:  # type: ignore[override]  # of other factored arrays it is a constant
-        """Whether the dense value is linear in the parameters: that of each factor is."""
+        """Return whether the dense value is linear in the parameters. It is if all factors are linear."""
         return all(f.linear for f in self.factors)
 
     @staticmethod
@@ -154,7 +156,7 @@ class KroneckerSum(Factored):
         return of_factors(self.factors, spec, divides)
 
     def to_banded(self) -> Banded:
-        """The sum of banded factors as one `Banded` with all its entries.
+        """Convert a sum of banded factors to one `Banded`.
 
         Raises
         ------
@@ -167,7 +169,7 @@ class KroneckerSum(Factored):
         return chain(kronecker_factors.kron_sum, [f.dense_data() for f in self.factors])
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """That of the sum of the products of one factor each with identities."""
+        """The pattern of the sum of products of one factor with identities."""
         identities = [Identity.make((np.ones(()), None), f.shape[-2:]) for f in self.factors]
         terms = [
             kronecker_pattern([*identities[:k], f, *identities[k + 1 :]], rows, columns)
@@ -192,25 +194,25 @@ def _banded_sum(a: Banded, b: Banded) -> Banded:
 
 
 def canonical(factors: Sequence[Array]) -> Array:
-    """The Kronecker sum of stacks of square matrices with one dtype and batch shape: a single array if they can be one."""
+    """Kronecker sum of stacks of square matrices with one dtype and batch shape: a single array if possible."""
     factors = [g for f in factors for g in (f.factors if type(f) is KroneckerSum else (f,))]
     return factors[0] if len(factors) == 1 else KroneckerSum.make(tuple(factors))
 
 
 def kronecker_sum(*factors: Array) -> Array:
-    """The Kronecker sum of stacks of square matrices with one dtype, which may have different batch shapes; dense where that is no
-    larger.
+    """Kronecker sum of stacks of square matrices with one dtype, which may have different batch shapes; dense if that
+    is no larger.
     """
     x = canonical(common_batch(*factors))
     return Dense.make((x.dense_data(),)) if type(x) is KroneckerSum and x.full_size else x
 
 
 def as_sum(x: KroneckerSum) -> Sum:
-    """The same as a sum of Kronecker products with identities."""
+    """The same matrix as a sum of Kronecker products with identities."""
     ones = [identity_like(f, f.shape[-1]) for f in x.factors]
     return Sum.make(
         tuple(Kronecker.make((*ones[:i], f, *ones[i + 1 :])) for i, f in enumerate(x.factors))
-    )  # not canonical, or they would be one again
+    )  # not canonical, since that would merge them again
 
 
 @self_adjoint.kernel(KroneckerSum)
@@ -223,7 +225,7 @@ def _self_adjoint_kronecker_sum(x: KroneckerSum) -> bool:
 
 @elements.kernel(KroneckerSum)
 def _elements_kronecker_sum(x: KroneckerSum, i: jax.Array, j: jax.Array) -> jax.Array:
-    """An element of a factor where the indices of all the others are the same."""
+    """An element of a factor contributes if the indices of all other factors are equal."""
     sizes = [f.shape[-1] for f in x.factors]
     rows, columns = unravel(i, sizes), unravel(j, sizes)
     equal = [r == c for r, c in zip(rows, columns, strict=True)]
@@ -235,7 +237,7 @@ def _elements_kronecker_sum(x: KroneckerSum, i: jax.Array, j: jax.Array) -> jax.
 
 
 def _summed(x: KroneckerSum, data: jax.Array, *, columns: bool) -> jax.Array:
-    """The sum of each factor applied to its axis of a tensor."""
+    """Sum of each factor applied to its axis of a tensor."""
     factors, tensor, first = as_tensor(x, data, columns)
     total = chain(jnp.add, [along(f, tensor, first + i) for i, f in enumerate(factors)])
     return total.reshape(*tensor.shape[:first], x.shape[-1], *tensor.shape[first + len(factors) :])
@@ -270,7 +272,7 @@ def _added(a: Array, b: Array) -> Array:
 
 @merge_pair.kernel(Identity, KroneckerSum, when=is_scaled_identity)
 def _merge_pair_identity_kronecker_sum(x: Identity, y: KroneckerSum) -> KroneckerSum:
-    """The multiple of the identity goes to the first factor."""
+    """The multiple of the identity is added to the first factor."""
     first, *others = y.factors
     n = first.shape[-1]
     shifted = total(first, Identity.make((x.scale, None), (n, n)))
@@ -279,7 +281,7 @@ def _merge_pair_identity_kronecker_sum(x: Identity, y: KroneckerSum) -> Kronecke
 
 
 def _acts_on_one(x: Kronecker) -> int | None:
-    """Of a Kronecker product the only factor that is no identity."""
+    """Return the only factor of a Kronecker product that is not an identity."""
     places = [i for i, f in enumerate(x.factors) if not is_scaled_identity(f)]
     return places[0] if len(places) == 1 else None
 
@@ -327,7 +329,9 @@ def _hadamard_pair_kronecker_sum_factored(x: KroneckerSum, y: Factored) -> Array
 
 @hadamard_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
 def _hadamard_pair_kronecker_sum_kronecker_sum(x: KroneckerSum, y: KroneckerSum) -> Array:
-    """Off the diagonal an element is one of a factor, so that elements are multiplied with their like, and nothing cancels."""
+    """An off-diagonal element belongs to a single factor. So elements are multiplied factor by factor, and nothing
+    cancels.
+    """
     factors = [multiply.dispatch(a, b) for a, b in zip(x.factors, y.factors, strict=True)]
     return _by_places(factors, diagonal(x).dense_data() * diagonal(y).dense_data())
 
@@ -338,8 +342,8 @@ def _absolute_kronecker_sum(x: KroneckerSum) -> Array:
 
 
 def _by_places(factors: Sequence[Array], on_diagonal: jax.Array) -> Array:
-    """The array with the elements of the factors off its diagonal, and with these on it."""
-    off = [total(tril(f, k=-1), triu(f, k=1)) for f in factors]  # a difference could leave what rounding does
+    """Array with the off-diagonal elements of the factors, and with these diagonal elements."""
+    off = [total(tril(f, k=-1), triu(f, k=1)) for f in factors]  # a difference could leave rounding errors
     n = on_diagonal.shape[-1]
     return total(kronecker_sum(*off), Diagonal.make((on_diagonal, None), (n, n)))
 
@@ -381,4 +385,4 @@ def _inner_pair_kronecker_kronecker_sum(x: Kronecker, y: KroneckerSum, *, axes: 
 def check_kronecker_sum(x: KroneckerSum) -> None:
     """Raise unless there are at least two factors, all of them square."""
     check_static(x.meta is None, x)
-    require(all(m == n for m, n in check_parts(x, 2)), "its factors must be square")
+    require(all(m == n for m, n in check_parts(x, 2)), "all factors must be square")

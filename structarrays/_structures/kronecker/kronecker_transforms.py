@@ -1,8 +1,10 @@
-"""Sums of Kronecker products and Kronecker sums of circulant and diagonal factors, by Fourier transforms along their axes.
+"""Sums of Kronecker products and Kronecker sums of circulant and diagonal factors, by Fourier transforms along their
+axes.
 
-The matrices that act on one axis have common eigenvectors if all of them are circulant (those of the Fourier transform), or all
-diagonal (the unit vectors). So ``A ⊗ B + c I``, ``A ⊕ B`` and ``A ⊗ B + C ⊕ D`` of such factors are diagonal after a transform along
-each circulant axis; a block-circulant matrix with circulant blocks is one of them (Davis, *Circulant Matrices*, 1979, chapter 5).
+The matrices that act on one axis have common eigenvectors if all of them are circulant (the Fourier basis), or all are
+diagonal (the unit vectors). So ``A ⊗ B + c I``, ``A ⊕ B`` and ``A ⊗ B + C ⊕ D`` of such factors are diagonal after a
+transform along each circulant axis. A block-circulant matrix with circulant blocks is an example (Davis, *Circulant
+Matrices*, 1979, chapter 5).
 """
 
 from __future__ import annotations
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
 
     Kinds: TypeAlias = tuple[tuple[int, type[Array] | None], ...]
 
-# ---- which arrays these are --------------------------------------------------------------------------------------------
+# ---- conditions ------------------------------------------------------------------------------------------------------
 
 axes_of: Registry[Kinds | None] = Registry("axes_of")
-"""``axes_of.kernel(A)``: ``((n, kind), …)``: the axes on which a matrix acts, and what is diagonal there (static); or None.
+"""``axes_of.kernel(A)``: return ``((n, kind), …)``, the axes on which a matrix acts and the kind of each (static); or
+None.
 
 A kind is `Circulant`, `Diagonal`, or None for a multiple of the identity, which is diagonal in every basis.
 """
@@ -76,7 +79,7 @@ def _axes_of_kronecker_sum(x: Kronecker | KroneckerSum) -> Kinds | None:
 
 @axes_of.kernel(Sum)
 def _axes_of_sum(x: Sum) -> Kinds | None:
-    """Those of all terms, a multiple of the identity aside, which may be taken for one on any axes."""
+    """The common axes of all terms. A multiple of the identity is compatible with any axes."""
     axes = [_axes(t) for t in x.terms if not is_scaled_identity(t)]
     return functools.reduce(_common, axes) if axes else None
 
@@ -95,7 +98,7 @@ def _axes(x: Array) -> Kinds | None:
 
 
 def _is_transformed(x: Array, *args: Any) -> bool:
-    """Whether a matrix is diagonal after Fourier transforms along some of the axes on which it acts."""
+    """Return whether a matrix is diagonal after Fourier transforms along some of the axes on which it acts."""
     axes = _axes(x)
     return axes is not None and any(kind is Circulant for _, kind in axes)
 
@@ -103,7 +106,9 @@ def _is_transformed(x: Array, *args: Any) -> bool:
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------
 
 spectrum_of: Registry[jax.Array] = Registry("spectrum_of")
-"""``spectrum_of.kernel(A)``: all eigenvalues ``(..., N)`` of a matrix that has `axes_of`, in the order of the axes."""
+"""``spectrum_of.kernel(A)``: compute all eigenvalues ``(..., N)`` of a matrix that has `axes_of`, in the order of the
+axes.
+"""
 
 
 @spectrum_of.kernel(Circulant)
@@ -156,17 +161,17 @@ class Transform:
         self.is_real = is_real
 
     def of_spectrum(self, values: jax.Array) -> jax.Array:
-        """The eigenvalues ``(..., N)`` beside transformed data: ``(..., n_1, …, n_k)``."""
+        """Reshape the eigenvalues ``(..., N)`` to match transformed data: ``(..., n_1, …, n_k)``."""
         values = self._spread(values)
         return lax.slice_in_dim(values, 0, values.shape[self.last] // 2 + 1, axis=self.last) if self.is_real else values
 
     def forward(self, data: jax.Array) -> jax.Array:
-        """From ``(..., N)`` to ``(..., n_1, …, n_k)``."""
+        """Transform ``(..., N)`` to ``(..., n_1, …, n_k)``."""
         data = (fft.rfft if self.is_real else fft.fft)(self._spread(data), axis=self.last)
         return functools.reduce(lambda d, axis: fft.fft(d, axis=axis), self.others, data)
 
     def back(self, data: jax.Array) -> jax.Array:
-        """From ``(..., n_1, …, n_k)`` to ``(..., N)``."""
+        """Transform ``(..., n_1, …, n_k)`` back to ``(..., N)``."""
         data = functools.reduce(lambda d, axis: fft.ifft(d, axis=axis), self.others, data)
         if self.is_real:
             data = fft.irfft(data, n=self.sizes[self.last], axis=self.last)
@@ -178,7 +183,7 @@ class Transform:
         return data.reshape(*data.shape[:-1], *self.sizes)
 
 
-# ---- systems and determinants ------------------------------------------------------------------------------------------
+# ---- linear systems and determinants ---------------------------------------------------------------------------------
 
 
 @solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "of_low_rank"))
@@ -195,7 +200,7 @@ def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:
     reciprocals = nan_unless(~bad, 1 / values)
 
     transform = Transform(cast("Kinds", _axes(x)), x.dtype.kind != "c" and data.dtype.kind != "c")
-    rows = data.mT if data.ndim > 1 else data[None]  # one for each right-hand side
+    rows = data.mT if data.ndim > 1 else data[None]  # one row for each right-hand side
     result = transform.back(transform.forward(rows) * transform.of_spectrum(reciprocals[..., None, :]))
     result = result.mT if data.ndim > 1 else result[..., 0, :]
     return Dense.make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
@@ -212,5 +217,5 @@ def _inv_by_transforms(x: Sum | KroneckerSum) -> Result:
 def _slogdet_by_transforms(x: Sum | KroneckerSum) -> tuple[Dense, Dense]:
     sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)
     if x.dtype.kind != "c":
-        sign = jnp.sign(sign.real)  # eigenvalues come in conjugate pairs
+        sign = jnp.sign(sign.real)  # complex eigenvalues come in conjugate pairs
     return Dense.make((sign.astype(x.dtype),)), Dense.make((logabsdet,))

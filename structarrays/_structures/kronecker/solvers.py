@@ -1,4 +1,4 @@
-"""Linear systems, factors, determinants and spectra of Kronecker products: those of the factors."""
+"""Linear systems, factors, determinants and spectra of Kronecker products, computed from the factors."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ if TYPE_CHECKING:
     import jax
 
 
-# ---- systems -----------------------------------------------------------------------------------------------------------
+# ---- linear systems --------------------------------------------------------------------------------------------------
 
 
 @solve.kernel(Kronecker, Array, when=has_square_factors)
 def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
-    """Axis by axis: a system with each factor."""
-    remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
+    """Solve a linear system with each factor along its axis."""
+    remark(
+        "a linear system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors"
+    )
     flags: list[jax.Array] = []
 
     def solved(factor: Array, right: Dense) -> Array:
@@ -95,7 +97,7 @@ def _selected_inverse_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
 
 @cholesky.kernel(Kronecker, when=has_square_factors)
 def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]:
-    """Of a definite product the factors are definite but for numbers of magnitude 1, whose product is 1."""
+    """The factors of a definite product are definite except for scalars of magnitude 1, whose product is 1."""
     phases = [_first_phase(f) for f in x.factors]
     parts, flags = [], []
     for factor, phase in zip(x.factors, phases, strict=True):
@@ -108,7 +110,7 @@ def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]
 
 
 def _first_phase(factor: Array) -> jax.Array:
-    """The first element on the diagonal, divided by its magnitude; real where the factor is known to be Hermitian."""
+    """The first diagonal element divided by its magnitude; real if the factor is known to be Hermitian."""
     dtype = real_dtype(factor.dtype) if is_hermitian(factor) else factor.dtype
     if factor.shape[-1] == 0:
         return jnp.ones(factor.shape[:-2], dtype)
@@ -119,7 +121,9 @@ def _first_phase(factor: Array) -> jax.Array:
 
 
 def _are_tall_or_wide(x: Kronecker, *, mode: str) -> bool:
-    """Whether the factors' R are square, or Q: only then is the product of those triangular."""
+    """Return whether R (or Q) of the factors is square. Only then is the product of these triangular matrices
+    triangular.
+    """
     shapes = [f.shape[-2:] for f in x.factors]
     wide = all(m <= n for m, n in shapes)
     return wide or (mode == "reduced" and all(m >= n for m, n in shapes))
@@ -140,7 +144,7 @@ def _matrix_power_kronecker(x: Kronecker, *, n: int) -> Array:
 
 
 def _multiplicities(x: Kronecker) -> list[int]:
-    """How often each factor occurs in the block-diagonal matrix that has the same determinant."""
+    """Multiplicity of each factor in the block-diagonal matrix that has the same determinant."""
     return [math.prod(g.shape[-1] for j, g in enumerate(x.factors) if j != i) for i in range(len(x.factors))]
 
 
@@ -174,16 +178,16 @@ def _eigvals_kronecker(x: Kronecker) -> Dense:
 
 @eig.kernel(Kronecker, when=has_square_factors)
 def _eig_kronecker(x: Kronecker) -> tuple[Dense, Array]:
-    """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
+    """Eigenvalues may be in any order, so that the eigenvectors are a Kronecker product."""
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
     return Dense.make((kronecker_factors.products(v.dense_data() for v in values),)), kronecker(*vectors)
 
 
 def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
-    """The eigenvalues, or NaN where more than one factor is not Hermitian.
+    """The eigenvalues, or NaN if more than one factor is not Hermitian.
 
-    The Hermitian part of a product, H and S being the Hermitian and the antihermitian parts of the factors, is ``H ⊗ H + S ⊗ S``. Only
-    if the last is nothing beside the first does it have the spectrum of ``H ⊗ H``.
+    With the Hermitian and antihermitian parts H and S of the factors, the Hermitian part of a product is ``H ⊗ H + S ⊗
+    S``. It has the spectrum of ``H ⊗ H`` only if ``S ⊗ S`` is negligible.
     """
     unknown = [f for f in x.factors if not is_hermitian(f)]
     if len(unknown) < 2 or has_hermitian_factors(x):
@@ -234,7 +238,7 @@ def _svdvals_kronecker(x: Kronecker) -> Dense:
 
 
 def _has_all_vectors(x: Kronecker, *, full_matrices: bool) -> bool:
-    """Whether the singular vectors of the factors are all that are asked for."""
+    """Return whether the singular vectors of the factors are all that is requested."""
     shapes = [f.shape[-2:] for f in x.factors]
     if full_matrices:
         return all(m == n > 0 for m, n in shapes)
@@ -260,5 +264,5 @@ norm_and_rank(
 
 @pinv.kernel(Kronecker)
 def _pinv_kronecker(x: Kronecker, *, rtol: jax.Array | None) -> Array:
-    """Factor by factor: what is small is small beside the largest singular value of its factor."""
+    """Factor by factor, with tolerances relative to the largest singular value of each factor."""
     return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

@@ -1,4 +1,4 @@
-"""Products of a tall and a wide matrix, and Khatri–Rao products."""
+"""Low-rank products of a tall and a wide matrix, and Khatri–Rao products."""
 
 FILES = (
     "array",
@@ -8,4 +8,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("LowRank",)
-"""What the namespace has of this package."""
+"""Public names of this package."""

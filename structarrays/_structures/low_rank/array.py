@@ -1,4 +1,4 @@
-"""`LowRank`: a product of a tall matrix and a wide one."""
+"""`LowRank`: the product of a tall matrix and a wide one."""
 
 from __future__ import annotations
 
@@ -45,41 +45,41 @@ if TYPE_CHECKING:
 
 
 class LowRank(Factored):
-    r"""A matrix of low rank: ``u @ v.mT``.
+    r"""A low-rank matrix, ``u @ v.mT``, stored as its two factors.
 
     Parameters
     ----------
     u : array_like
-        The left factor, ``(..., m, r)``; an array of any structure.
+        The left factor, ``(..., m, r)``, an array of any structure.
     v : array_like
-        The right factor, ``(..., n, r)``; of any structure. The batch shapes broadcast, the dtypes are promoted.
+        The right factor, ``(..., n, r)``, an array of any structure. The batch shapes broadcast, and the dtypes are promoted.
 
     Raises
     ------
     ValueError
-        If a factor has fewer than two dimensions, or they do not have the same number of columns.
+        If a factor has fewer than two dimensions, or the factors differ in their number of columns.
     TypeError
         If a factor is boolean.
 
     Notes
     -----
-    The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors
+    The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors, the costs are:
 
     =========================================  =================================================================
     stores                                     ``r (m + n)``
     times a vector                             ``O(r (m + n))``
-    times a matrix of another structure        a `LowRank`: one factor is multiplied; a dense one: dense
-    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays; rows that
-                                               are added to a row are one row
-    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it
-                                               stores what both store, and times a vector costs ``O(r s (m + n))``
+    times a matrix of another structure        a `LowRank`: one factor is multiplied; dense for a dense matrix
+    sum of two, with a row, a column           a `LowRank` with the sum of the ranks, while it saves memory; rows added
+                                               to a row are one row
+    elementwise product of two, square         a `LowRank` with the product of the ranks, while it saves memory; stores
+                                               the factors of both; times a vector costs ``O(r s (m + n))``
     row and column scaling, rows, columns      ``O(r (m + n))``
-    `cumulative_sum`                           a `LowRank`: that of one factor
+    `cumulative_sum`                           a `LowRank`: applied to one factor
     `sum`, `mean`                              ``O(r (m + n))``
     `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
     =========================================  =================================================================
 
-    Nothing looks at values, so a rank never falls by itself; `linalg.compress` brings it down.
+    The operations are not data-dependent, so that they never reduce the rank. Call `linalg.compress` to reduce it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class LowRank(Factored):
 
     @property
     def rank(self) -> int:
-        """The number of columns of the factors: no less than the rank."""
+        """The number of columns of the factors: an upper bound of the rank."""
         return self.u.shape[-1]
 
     @staticmethod
@@ -148,9 +148,11 @@ def _elements_low_rank(x: LowRank, i: jax.Array, j: jax.Array) -> jax.Array:
 
 
 def lines(x: Array, i: jax.Array, axis: int) -> jax.Array:
-    """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
+    """The rows (axis -2) or columns of a matrix at indices of any shape. The result has the shape of the indices, and
+    the row or column last.
+    """
     constant = x.constant_over(2)
-    if constant is not None:  # all lines are equal
+    if constant is not None:  # all rows or columns are equal
         length = x.shape[-1 if axis == -2 else -2]
         constant = constant.reshape(constant.shape[:-2] + (1,) * (i.ndim + 1))
         return jnp.broadcast_to(constant, (*x.shape[:-2], *i.shape, length))
@@ -167,7 +169,7 @@ def _matrix_transpose_low_rank(x: LowRank) -> LowRank:
     return LowRank.make((x.v, x.u))
 
 
-# ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
+# ---- products: one factor absorbs the other matrix -------------------------------------------------------------------
 
 
 @matmul.kernel(LowRank, Dense, when=are_matrices)
@@ -199,7 +201,7 @@ def _matmul_array_low_rank(x1: Array, x2: LowRank) -> Array:
 
 @matmul.kernel(LowRank, LowRank)
 def _matmul_low_rank_low_rank(x1: LowRank, x2: LowRank) -> Array:
-    """The small matrix between them goes to the side where it leaves the lower rank."""
+    """The small matrix between the outer factors multiplies the side that leaves the lower rank."""
     between = matmul(matrix_transpose(x1.v), x2.u)
     if x1.rank <= x2.rank:
         return low_rank(x1.u, matmul(x2.v, matrix_transpose(between)))
@@ -207,7 +209,7 @@ def _matmul_low_rank_low_rank(x1: LowRank, x2: LowRank) -> Array:
 
 
 def low_rank(u: Array, v: Array) -> Array:
-    """The array with these factors, which may have different batch shapes; dense where that is no larger."""
+    """Array with these factors, which may have different batch shapes; dense if that is no larger."""
     u, v = common_batch(u, v)
     x = LowRank.make((u, v))
     return Dense.make((x.dense_data(),)) if x.full_size else x
@@ -224,13 +226,13 @@ def _merge_pair_low_rank_fill(x: LowRank, y: Fill) -> Array:
 
 
 def _written_out(*arrays: LowRank) -> bool:
-    """Whether no factor holds others: side by side with more columns it would have to be expanded."""
+    """Return whether no factor is composed of other arrays: a composed factor would be densified to append columns."""
     return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
 
 
 @merge_pair.kernel(LowRank, LowRank, when=_written_out)
 def _ranks_added(x: LowRank, y: LowRank) -> Array:
-    """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
+    """Join the factors. Two matrices of equal rows, or of equal columns, are one such matrix."""
     if _is_constant_column(x.u) and _is_constant_column(y.u):
         row: Any = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).dense_data() for z in (x, y))
         return row_of_rank_one(row.mT, x.shape)
@@ -240,12 +242,12 @@ def _ranks_added(x: LowRank, y: LowRank) -> Array:
 
 
 def _is_constant_column(part: Array) -> bool:
-    """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
+    """Return whether a factor has one column of equal values, so that all rows (or columns) of the matrix are equal."""
     return part.shape[-1] == 1 and part.constant_over(2) is not None
 
 
 def constant_of_rank_one(x: Fill) -> LowRank:
-    """A constant matrix in this structure."""
+    """A constant matrix as `LowRank`."""
     ones = jnp.ones((*x.shape[:-1], 1), x.dtype)
     return LowRank.make((Dense.make((ones * x.value[..., None, None],)), Dense.make((_ones(x, -1),))))
 
@@ -255,14 +257,16 @@ def _ones(x: Array, axis: int) -> jax.Array:
 
 
 def row_of_rank_one(row: jax.Array, shape: Shape) -> LowRank:
-    """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
+    """A row ``(..., 1, n)``, broadcast to all rows of a matrix of this shape."""
     ones = Fill.make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
     v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
     return LowRank.make((ones, Dense.make((v,))))
 
 
 def line_of_rank_one(data: jax.Array, core: Shape) -> LowRank:
-    """A vector or a row for every row, or a column ``(..., m, 1)`` for every column, of a matrix with this core."""
+    """A vector or a row broadcast to all rows, or a column ``(..., m, 1)`` broadcast to all columns, of a matrix with
+    this core.
+    """
     data = data.reshape((1,) * (2 - data.ndim) + data.shape)
     if data.shape[-2] == 1:
         return row_of_rank_one(data, (*data.shape[:-2], *core))
@@ -309,7 +313,7 @@ def _imag_low_rank(x: LowRank) -> Array:
 
 @inner_pair.kernel(Array, LowRank)
 def _inner(x: Array, y: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
-    """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
+    """Sums of ``conj(x) * y``: the product of `x` with one factor, multiplied with the other factor."""
     x = _conj(x)
     if axes == (-2,):
         return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v.dense_data(), axis=-1, dtype=x.dtype)
@@ -318,7 +322,7 @@ def _inner(x: Array, y: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
 
 
 def _meeting(x: Array, part: Array) -> jax.Array:
-    """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
+    """Product with a factor; a factor of equal values gives a multiple of the row sums."""
     if _is_constant_column(part):
         return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype).dense_data() * cast("jax.Array", part.constant_over(2))
     return matmul(x, part).dense_data()
@@ -335,7 +339,7 @@ def _conj(x: Array) -> Array:
 
 @squared_norms.kernel(LowRank)
 def _squared_norms_low_rank(x: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
-    """From the matrices of inner products of the factors' columns."""
+    """From the Gram matrices of the factors."""
     u, v = (p if _is_constant_column(p) else Dense.make((p.dense_data(),)) for p in x.parts)
     gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).dense_data() for p in (u, v))
     if len(axes) == 2:
@@ -359,7 +363,7 @@ def _select_lines_low_rank(x: LowRank, key: tuple[tuple[Any, ...], tuple[Any, ..
 
 @validated.kernel(LowRank)
 def check_low_rank(x: LowRank) -> None:
-    """Raise unless the parts are two factors with equally many columns."""
+    """Raise unless the parts are two factors with the same number of columns."""
     check_static(x.meta is None, x)
     (_, r), (_, s) = check_parts(x, 2, 2)
-    require(r == s, f"its factors must have equally many columns, got {r} and {s}")
+    require(r == s, f"both factors must have the same number of columns, got {r} and {s}")

@@ -1,4 +1,4 @@
-"""Elementwise products of arrays of low rank, and `KhatriRao`: their factors, which are not written out."""
+"""Elementwise products of low-rank arrays, and `KhatriRao`: their factors, which are not formed explicitly."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class KhatriRao(Factored):
-    r"""The rows of two matrices multiplied each with each, or the transpose of that.
+    r"""Row-wise Khatri–Rao product of two matrices, or its transpose.
 
-    Row `i` is the Kronecker product of the rows :math:`a_i` and :math:`b_i`: the row-wise Khatri–Rao product, or face-splitting
-    product. It is the factor of an elementwise product,
+    Row `i` is the Kronecker product of the rows :math:`a_i` and :math:`b_i`. The product is also called face-splitting product. It
+    is the factor of an elementwise product,
 
     .. math:: (U V^T) \circ (A B^T) = (U \bullet A) (V \bullet B)^T,
 
-    and stores ``m (r + s)`` numbers for its ``m`` rows of length ``r s``. Times a vector it costs ``O(m r s)``, by
+    and stores ``m (r + s)`` entries for ``m`` rows of length ``r s``. A product with a vector costs ``O(m r s)``, by
     :math:`(A \bullet B)\, \mathrm{vec}(Q) = \mathrm{rowsum}((A Q) \circ B)` and
     :math:`(A \bullet B)^T y = \mathrm{vec}(A^T \mathrm{diag}(y)\, B)`, without a temporary array larger than a factor.
 
-    Its parts are `a` ``(..., m, r)``, of any structure, and `b` ``(..., m, s)``, dense; ``meta`` says whether it is the transpose,
-    ``(..., r s, m)``. Arrays of low rank make it, users do not.
+    Its parts are `a` ``(..., m, r)``, of any structure, and `b` ``(..., m, s)``, dense. ``meta`` says whether it is the transpose,
+    ``(..., r s, m)``. Elementwise products of low-rank arrays create it; it has no public constructor.
 
     References
     ----------
@@ -70,7 +70,7 @@ class KhatriRao(Factored):
 
     @property
     def transposed(self) -> bool:
-        """Whether it has the products of rows for columns."""
+        """Return whether this is the transpose, whose columns are products of rows."""
         transposed: bool = self.meta
         return transposed
 
@@ -90,7 +90,7 @@ class KhatriRao(Factored):
         return data.mT if self.transposed else data
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """By the pieces of the intervals of its columns, see `kronecker_pattern`."""
+        """From the pieces of the intervals of its columns; see `kronecker_pattern`."""
         if self.transposed:
             rows, columns = columns, rows
         a, b = self.parts
@@ -115,7 +115,7 @@ def _row_by_row(a: jax.Array, b: jax.Array) -> jax.Array:
 
 @hadamard_pair.kernel(LowRank, LowRank)
 def _hadamard_pair_low_rank_low_rank(x: LowRank, y: LowRank) -> Array | None:
-    """The columns of the factors multiplied each with each; written out where that stores no more than the factors do."""
+    """Multiply all pairs of columns of the factors; formed explicitly if that stores no more than the factors."""
     m, n = x.shape[-2:]
     if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * m * n:
         return None
@@ -152,7 +152,7 @@ def _matmul_khatri_rao_dense(x1: KhatriRao, x2: Dense) -> Dense:
     def times(column: jax.Array) -> jax.Array:
         middle = Dense.make((column.reshape((*column.shape[:-1], r, s)),))
         product = matmul(a, middle).dense_data() * b.data
-        return jnp.sum(product, axis=-1, dtype=product.dtype)  # integers stay as narrow as they are
+        return jnp.sum(product, axis=-1, dtype=product.dtype)  # keep the width of integers
 
     def transposed_times(column: jax.Array) -> jax.Array:
         if type(a) is Dense:
@@ -174,7 +174,7 @@ def _matrix_transpose_khatri_rao(x: KhatriRao) -> KhatriRao:
     return KhatriRao.make(x.parts, not x.transposed)
 
 
-# ---- the rest ------------------------------------------------------------------------------------------------------------------
+# ---- other functions -------------------------------------------------------------------------------------------------
 
 
 @elements.kernel(KhatriRao)
@@ -204,7 +204,7 @@ def _imag_khatri_rao(x: KhatriRao) -> Dense:
 
 @select_lines.kernel(KhatriRao)
 def _select_lines_khatri_rao(x: KhatriRao, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
-    """Rows (or columns, of the transpose) are those of the factors."""
+    """Select rows (columns of the transpose) of both factors."""
     if axis != (-1 if x.transposed else -2):
         return selected_lines(x, key, axis, by_products)
     item, operands = key
@@ -217,8 +217,8 @@ def _select_lines_khatri_rao(x: KhatriRao, key: tuple[tuple[Any, ...], tuple[Any
 
 @validated.kernel(KhatriRao)
 def check_khatri_rao(x: KhatriRao) -> None:
-    """Raise unless the parts are two matrices with equally many rows, the second one dense."""
+    """Raise unless the parts are two matrices with the same number of rows, the second one dense."""
     check_static(type(x.meta) is bool, x)
     (m, _), (n, _) = check_parts(x, 2, 2)
-    require(m == n, f"its parts must have equally many rows, got {m} and {n}")
+    require(m == n, f"both parts must have the same number of rows, got {m} and {n}")
     check_dense_part(x.parts[1])

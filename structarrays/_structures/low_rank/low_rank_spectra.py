@@ -44,20 +44,20 @@ if TYPE_CHECKING:
 
 
 low_rank_form: Registry[LowRank] = Registry("low_rank_form")
-"""``low_rank_form.kernel(A)``: a stack of matrices, whose structure says that it is of low rank, as a `LowRank`."""
+"""``low_rank_form.kernel(A)``: convert a stack of matrices with a low-rank structure to a `LowRank`."""
 
 bounded_rank: Registry[int | None] = Registry("bounded_rank")
-"""``bounded_rank.kernel(A)``: the number of columns of its `low_rank_form` (static), or None."""
+"""``bounded_rank.kernel(A)``: return the number of columns of its `low_rank_form` (static), or None."""
 
 
 def rank_bound(x: Array) -> int | None:
-    """How large the rank of an array can be, where its structure says that it is low."""
+    """Upper bound of the rank of an array, if its structure implies one."""
     rule = bounded_rank.choose((x,), {})
     return None if rule is None else rule.run(x)
 
 
 def of_low_rank(x: Array) -> LowRank:
-    """The array, which has a `rank_bound`, as a `LowRank`."""
+    """Convert an array that has a `rank_bound` to a `LowRank`."""
     return low_rank_form.required((x,)).run(x)
 
 
@@ -68,7 +68,7 @@ def _bounded_rank_low_rank(x: LowRank) -> int:
 
 @low_rank_form.kernel(LowRank)
 def _low_rank_form_low_rank(x: LowRank) -> LowRank:
-    """With factors that are written out, unless they store entries: so that any two can stand side by side."""
+    """Form the factors explicitly unless they store entries, so that any two can be joined."""
     return cast("LowRank", x.with_parts(lambda p: p if p.stores_entries else to_dense(p)))
 
 
@@ -83,7 +83,9 @@ def _low_rank_form_fill(x: Fill) -> LowRank:
 
 
 def is_narrow(x: Product, *args: Array, **static: Any) -> bool:
-    """Whether a chain has a place so narrow that the factors on either side of it are smaller than the product."""
+    """Return whether a chain has an inner dimension so small that the factors on either side of it are smaller than the
+    product.
+    """
     return 2 * _width(x) <= min(x.shape[-2:])
 
 
@@ -98,7 +100,7 @@ def _bounded_rank_product(x: Product) -> int:
 
 @low_rank_form.kernel(Product, when=is_narrow)
 def through_narrowest(x: Product) -> LowRank:
-    """A chain, cut where it is narrowest."""
+    """Split a chain at its smallest inner dimension."""
     place = min(range(1, len(x.factors)), key=lambda k: x.factors[k].shape[-2])
     left, right = (f[0] if len(f) == 1 else Product.make(f) for f in (x.factors[:place], x.factors[place:]))
     return LowRank.make((to_dense(left), to_dense(matrix_transpose(right))))
@@ -116,7 +118,7 @@ def _low_rank_form_sum(x: Sum) -> LowRank:
 
 
 def has_low_rank(x: Array, *args: Array, **static: Any) -> bool:
-    """Whether all terms of a sum are of low rank, and it is, too: those whose factors are not written out stay terms of their own."""
+    """Return whether a sum and all of its terms have low rank. Terms with implicit factors stay separate."""
     rank = rank_bound(x)
     return rank is not None and rank < min(x.shape[-2:])
 
@@ -162,7 +164,7 @@ def _pinv_low_rank(x: LowRank, *, rtol: jax.Array | None) -> Array:
 
 @eigvals.kernel(LowRank, when=_is_narrow)
 def _eigvals_low_rank(x: LowRank) -> Dense:
-    """Those of ``v.mT @ u``, and zeros."""
+    """The eigenvalues of ``v.mT @ u``, and zeros."""
     u, v = of_low_rank(x).parts
     between = matmul(matrix_transpose(v), u)
     values = eigvals.dispatch(between).dense_data() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
@@ -189,7 +191,7 @@ def _compress_low_rank(x: LowRank, *, rank: int) -> LowRank:
 
 @compress.kernel(Array)
 def _compress_array(x: Array, *, rank: int) -> Array:
-    """As of low rank, or else from the dense form."""
+    """Compress the low-rank form if there is one, else the dense form."""
     if rank_bound(x) is not None:
         form = of_low_rank(x)
     else:
@@ -200,7 +202,7 @@ def _compress_array(x: Array, *, rank: int) -> Array:
     return result
 
 
-# ---- what is singular whatever the numbers are ----------------------------------------------------------------------
+# ---- matrices that are singular for all values -----------------------------------------------------------------------
 
 
 def _has_nan(x: LowRank) -> jax.Array:
@@ -208,7 +210,7 @@ def _has_nan(x: LowRank) -> jax.Array:
 
 
 def _nothing(x: LowRank, shape: Shape) -> tuple[Dense, jax.Array]:
-    """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
+    """NaN as the result, and whether that is expected: NaN in the factors propagates."""
     of_parameters = cast("jax.Array", sum(jnp.sum(p) for p in _factors(x))).astype(x.dtype)
     return Dense.make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
 
@@ -229,7 +231,7 @@ def _inv_low_rank(x: LowRank) -> tuple[Array, jax.Array]:
 
 
 def _zero(x: LowRank) -> jax.Array:
-    """The determinants: zeros, or NaN where a factor is not finite."""
+    """Zero determinants, or NaN if a factor is not finite."""
     zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
     return jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
 
@@ -245,14 +247,15 @@ def _slogdet_low_rank(x: LowRank) -> tuple[Dense, Dense]:
     return Dense.make((zero,)), Dense.make((log_of_zero(zero),))
 
 
-# A right-hand side of low rank: only its left factor is solved for.
+# A low-rank right-hand side: solve only for its left factor.
 
 
 def _is_smaller(x1: Array, x2: Array) -> bool:
     return stored(x2) < x2.shape[-2] * x2.shape[-1]
 
 
-@solve.kernel(BlockDiagonal, LowRank, when=_is_smaller)  # these three, or the structure of x1 would count for more
+# register all three, since otherwise the structure of x1 would take precedence
+@solve.kernel(BlockDiagonal, LowRank, when=_is_smaller)
 @solve.kernel(Circulant, LowRank, when=_is_smaller)
 @solve.kernel(Factored, LowRank, when=_is_smaller)
 @solve.kernel(Array, LowRank, when=_is_smaller)

@@ -106,7 +106,7 @@ def test_parts_of_complex_numbers():
         (
             lambda: sa.Product(np.ones((2, 2)), np.ones((3, 2))),
             ValueError,
-            r"factors 1 and 2 do not fit.*\(2, 2\) and \(3, 2\)",
+            r"factors 1 and 2 have incompatible shapes.*\(2, 2\) and \(3, 2\)",
         ),
         (lambda: sa.Product(np.ones((2, 2)), np.ones(2)), ValueError, r"factor 2 must be a matrix"),
     ],
