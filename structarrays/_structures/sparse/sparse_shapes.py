@@ -172,7 +172,7 @@ def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Ar
     return Sparse.make((*leaves, x.background), (shape, x.order, x.padded))
 
 
-# ---- products of more than two dimensions, by those of matrices -----------------------------------------------------------
+# ---- products of more than two dimensions, by products of matrices ------------------------------------------------------
 
 
 @matmul.kernel(Sparse, Array, when=lambda x1, x2: x1.core_ndim > 2 and x2.ndim <= 2)
