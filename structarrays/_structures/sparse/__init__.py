@@ -1,4 +1,4 @@
-"""Arrays of few entries at any places."""
+"""Arrays with few entries at any coordinates."""
 
 FILES = (
     "array",
@@ -17,4 +17,4 @@ FILES = (
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("Sparse",)
-"""What the namespace has of this package."""
+"""The public names of this package."""

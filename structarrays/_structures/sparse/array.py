@@ -1,4 +1,4 @@
-"""`Sparse`: an array that stores the entries at some coordinates."""
+"""`Sparse`: an array that stores entries and their coordinates."""
 
 from __future__ import annotations
 
@@ -36,51 +36,55 @@ if TYPE_CHECKING:
 
 
 class Sparse(EntryArray):
-    r"""An array that stores the entries at some coordinates; all others are structural zeros.
+    r"""An array that stores entries at some coordinates; all other entries are structural zeros.
 
     Parameters
     ----------
     data : array_like
         The entries, ``(..., nnz)``.
     indices : array_like or tuple of array_like
-        Where they stand: an integer array ``(..., nnz, ndim)``, or (as in `scipy.sparse.coo_array`) a tuple of one array
-        ``(..., nnz)`` for each core dimension. In any order; entries at the same coordinates are added, booleans by *or*.
+        The coordinates: an integer array ``(..., nnz, ndim)``, or (as in `scipy.sparse.coo_array`) a tuple of one array
+        ``(..., nnz)`` for each core dimension. They may be in any order. Entries with equal coordinates are added;
+        boolean entries are combined by *or*.
     shape : tuple of int
-        The core shape, of any number of dimensions.
+        The core shape, with any number of dimensions.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or (in an eager call) a coordinate is negative or too large.
+        If the shapes do not fit, or if a coordinate is negative or too large (checked in eager calls).
     TypeError
-        If the coordinates are no integers.
+        If the coordinates do not have an integer dtype.
 
     Notes
     -----
-    The value is :math:`\sum_k \mathrm{data}_k\, e_{i_k} \otimes e_{j_k} \otimes \dots` The entries are sorted by their
-    coordinates, lexicographically in the order of the dimensions `order`: ``(0, 1)`` is the order of rows, and a transpose
-    only exchanges the coordinates, so that ``(1, 0)`` is that of columns. With `nnz` entries
+    The value is :math:`\sum_k \mathrm{data}_k\, e_{i_k} \otimes e_{j_k} \otimes \dots` The entries are sorted
+    lexicographically by their coordinates, in the order `order` of the dimensions. ``(0, 1)`` is row-major order. A
+    transpose only exchanges the coordinates, so its order is ``(1, 0)``, column-major. With `nnz` entries the costs are
 
     =========================================  ===================================================================
     elementwise with one array, transpose      ``O(nnz)``; the transpose is free
     reductions                                 ``O(nnz + size of the result)``
-    times a vector                             ``O(nnz + m)``, times ``p`` columns p times that
-    times a sparse matrix                      by the elementary products; see below
+    product with a vector                      ``O(nnz + m)``; with ``p`` columns, p times as much
+    product with a sparse matrix               proportional to the elementary products; see below
     an element                                 ``O(log nnz)``; a row or column ``O(nnz + n)``
     sum of two                                 ``O(nnz)``
     `linalg.solve`, `det`, `slogdet`           by SuperLU on the host, if SciPy is installed, else by the dense form;
-                                               the factors are kept, so that a second system with the same matrix
-                                               costs as much as they have entries
+                                               the factors are cached, so a second linear system with the same matrix
+                                               costs two triangular solutions
     derivative of `det` and `slogdet`          as many operations as the factorisation
     `linalg.inv`                               an `Inverse`
     =========================================  ===================================================================
 
-    In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` that is so for
-    sums and products of arrays whose coordinates are constant. If the coordinates are traced, results have as many entries as there
-    can be at most: the sum of two has ``nnz + nnz'``, a product ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more
-    memory than the dense form it is dense. `padded` says whether some may be unused; these stand last, with coordinates out of range.
+    **Number of entries.** In an eager call the number of entries of a result is exact, also under `grad` of an eager
+    function. Under `jax.jit` it is exact for sums and products of arrays with constant coordinates. With traced
+    coordinates, the result has the largest possible number of entries: ``nnz + nnz'`` for a sum, ``nnz * min(p, nnz')``
+    or ``nnz' * min(m, nnz)`` for a product. If these take more memory than the dense form, the result is dense.
 
-    Operators convert arrays of `scipy.sparse` to `Sparse` ones.
+    **Padding.** `padded` tells whether some entries may be unused. Unused entries are last, with coordinates out of
+    range.
+
+    **Interoperability.** Operators convert arrays of `scipy.sparse` to `Sparse` arrays.
 
     Examples
     --------
@@ -102,7 +106,7 @@ class Sparse(EntryArray):
         data = parameter(data, "data", cls.__name__)
         shape = core_shape(shape, "shape")
         if any(n >= 2**63 for n in shape):
-            raise ValueError(f"shape must hold numbers below 2**63, for which there are indices, got {shape}")
+            raise ValueError(f"shape must have dimensions below 2**63, the range of indices, got {shape}")
         if not shape:
             raise ValueError("shape must have at least one dimension, got ()")
         if data.ndim < 1:
@@ -126,17 +130,17 @@ class Sparse(EntryArray):
 
     @classmethod
     def from_scipy(cls, x: Any) -> Self:
-        """The array of a `scipy.sparse` array or matrix of any format, without a dense form in between.
+        """Convert a `scipy.sparse` array or matrix of any format, without a dense intermediate.
 
         Parameters
         ----------
         x : scipy.sparse.sparray or scipy.sparse.spmatrix
-            Explicit zeros stay entries, duplicates are added.
+            The array. Explicit zeros remain entries, duplicates are added.
 
         Raises
         ------
         TypeError
-            If it is none.
+            If `x` is not an array or matrix of `scipy.sparse`.
 
         Examples
         --------
@@ -152,22 +156,23 @@ class Sparse(EntryArray):
 
     @classmethod
     def from_dense(cls, a: ParameterLike, *, nnz: int | None = None, core_ndim: int | None = None) -> Sparse:
-        """The array of the nonzero elements of a dense one.
+        """Return the array of the nonzero elements of a dense array.
 
         Parameters
         ----------
         a : array_like
-            The elements, ``(..., *shape)``.
+            The dense array, ``(..., *shape)``.
         nnz : int, optional
-            The number of entries; has to be given under `jax.jit`, where the first `nnz` nonzeros are taken and unused
-            entries are padding. By default, in an eager call, as many as there are.
+            The number of entries. Default is the number of nonzero elements. It is required under `jax.jit`: the first
+            `nnz` nonzero elements are stored, and unused entries are padding.
         core_ndim : int, optional
-            How many of the last dimensions are the core; by default two, or one of a vector.
+            The number of core dimensions, the last ones. Default is two (one for a vector).
 
         Raises
         ------
         ValueError
-            If `a` is a scalar; if `a` is traced and `nnz` is not given; in an eager call if `nnz` is too small.
+            If `a` is a scalar, if `a` is traced and `nnz` is not given, or if `nnz` is too small (checked in eager
+            calls).
 
         Examples
         --------
@@ -185,14 +190,16 @@ class Sparse(EntryArray):
         if isinstance(a, jax.core.Tracer):
             if nnz is None:
                 raise ValueError(
-                    "from_dense: nnz must be given where a is traced, since the shape of the result needs it"
+                    "from_dense: nnz must be given if a is traced, since it determines the shape of the result"
                 )
             bound = nnz
         else:
             counts = np.count_nonzero(np.asarray(a), axis=tuple(range(behind, a.ndim)))
             bound = int(counts.max(initial=0)) if nnz is None else nnz
             if nnz is not None and counts.max(initial=0) > nnz:
-                raise ValueError(f"from_dense: nnz is {nnz}, but a has {counts.max()} nonzero elements")
+                raise ValueError(
+                    f"from_dense: nnz must be at least {counts.max()}, the number of nonzeros of a, got {nnz}"
+                )
             if not behind:
                 where = np.nonzero(np.asarray(a))
                 return cls.make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
@@ -209,29 +216,30 @@ class Sparse(EntryArray):
         return cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True))
 
     def to_scipy(self) -> Any:
-        """The array as a `scipy.sparse.coo_array`, without a dense form in between.
+        """Convert to a `scipy.sparse.coo_array`, without a dense intermediate.
 
         Raises
         ------
         ValueError
-            If it has batch dimensions or a background, which SciPy's arrays have not.
+            If the array has batch dimensions or a background, which SciPy's arrays do not support.
         """
         from scipy.sparse import coo_array  # type: ignore[import-untyped]  # SciPy has no types
 
         if self.batch_shape:
-            raise ValueError(f"to_scipy: an array of scipy.sparse has no batch dimensions, got {self.batch_shape}")
+            raise ValueError(
+                f"to_scipy: the array must have no batch dimensions (unsupported by scipy.sparse), got {self.batch_shape}"
+            )
         if self.background is not None:
             raise ValueError(
-                f"to_scipy: an array of scipy.sparse has no background, got {self.background}: all entries that are not stored "
-                "have this value"
+                f"to_scipy: the array must have no background (unsupported by scipy.sparse), got {self.background}"
             )
-        leaves = [np.array(leaf) for leaf in (self.data, *self.coords)]  # JAX's own memory is read-only
+        leaves = [np.array(leaf) for leaf in (self.data, *self.coords)]  # the memory of JAX arrays is read-only
         if self.padded:
             stored = leaves[1] < self.core_shape[0]
             leaves = [leaf[stored] for leaf in leaves]
         return coo_array((leaves[0], tuple(leaves[1:])), shape=self.core_shape)
 
-    if TYPE_CHECKING:  # the class stays
+    if TYPE_CHECKING:  # the class is kept
 
         def map_parameters(self, function: Callable[[Any], Any]) -> Self: ...
 
@@ -239,24 +247,24 @@ class Sparse(EntryArray):
 
     @property
     def core_shape(self) -> tuple[int, ...]:
-        """The shape without the batch."""
+        """The shape without batch dimensions."""
         shape: Shape = self.meta[0]
         return shape
 
     @property
     def core_ndim(self) -> int:
-        """The number of dimensions that the coordinates describe."""
+        """The number of core dimensions."""
         return len(self.meta[0])
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The dimensions in the order in which the entries are sorted: first by the first of them, and so on."""
+        """The order of the dimensions in which the entries are sorted lexicographically."""
         order: tuple[int, ...] = self.meta[1]
         return order
 
     @property
     def padded(self) -> bool:
-        """Whether some of the entries may be unused."""
+        """Return whether some of the entries may be unused."""
         padded: bool = self.meta[2]
         return padded
 
@@ -273,20 +281,20 @@ class Sparse(EntryArray):
 
     @property
     def indices(self) -> Dense:
-        """The coordinates of the entries as one array ``(..., nnz, ndim)``."""
+        """The coordinates of the entries as a single array ``(..., nnz, ndim)``."""
         from ..._core.array.dense import Dense
 
         return Dense.make((jnp.stack(self.coords, axis=-1),))
 
     @property
     def nnz(self) -> int:
-        """The number of entries stored for each matrix, with those that padding takes."""
+        """The number of entries stored for each matrix, including padding."""
         return self.data.shape[-1]
 
     @property
     def entries(self) -> tuple[jax.Array, ...]:
-        """The one parameter that holds entries."""
-        # What a function and its derivative make of the padding must not come back, so it is cut off on both sides.
+        """The parameter that contains the entries."""
+        # Functions and their derivatives must not return values from the padding, so it is masked on both sides.
         return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
 
     @property
@@ -296,7 +304,7 @@ class Sparse(EntryArray):
         return background
 
     def with_data(self, data: ParameterLike) -> Sparse:
-        """An array of the same pattern with other entries ``(..., nnz)``, in the order of `coords`."""
+        """Return an array with the same pattern and other entries ``(..., nnz)``, in the order of `coords`."""
         data = parameter(data, "data", "with_data")
         if data.shape[-1:] != (self.nnz,):
             raise ValueError(f"data must be (..., {self.nnz}), one number for each entry, got shape {data.shape}")
@@ -317,13 +325,13 @@ class Sparse(EntryArray):
 
     def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Sparse:
         (data,) = entries
-        if self.padded:  # a function need not map the zeros of the padding to zero
+        if self.padded:  # a function may map the zeros of the padding to other values
             data = self._without_padding(data)
         return Sparse.make((data, *self._like(data), background), self.meta)
 
     @property
     def pieces(self) -> int:
-        """Into how many pieces of one size the entries divide."""
+        """The number of pieces of equal size into which the entries divide."""
         return self.meta[3] if len(self.meta) > 3 else 1
 
     def _padded_for(self, pieces: int) -> Sparse:
@@ -337,7 +345,7 @@ class Sparse(EntryArray):
         if not self.padded or self.pieces > 1 or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return self
         if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
-            return self  # no process has all of the values
+            return self  # no process has all the values
         (axis, *_) = self.order
         counts = np.count_nonzero(np.asarray(self.coords[axis]) < self.core_shape[axis], axis=-1)
         total, least = int(counts.max(initial=0)), int(counts.min(initial=self.nnz))
@@ -353,7 +361,7 @@ class Sparse(EntryArray):
         return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
 
     def _like(self, data: jax.Array) -> tuple[jax.Array, ...]:
-        """The coordinates for data with more batch dimensions."""
+        """Broadcast the coordinates for data with more batch dimensions."""
         if self.data.shape == data.shape:
             return self.coords
         if not self.batch_shape:
@@ -374,11 +382,11 @@ class Sparse(EntryArray):
         return (jnp.broadcast_to(data.reshape((*batch, 1)), (*batch, self.nnz)),)
 
     def _keys(self) -> tuple[jax.Array, ...]:
-        """The coordinates in the order in which they are sorted."""
+        """Return the coordinates in the order in which they are sorted."""
         return tuple(self.coords[i] for i in self.order)
 
     def _sizes(self) -> tuple[int, ...]:
-        """The core shape in the order in which the coordinates are sorted."""
+        """Return the core shape in the order in which the coordinates are sorted."""
         return tuple(self.core_shape[i] for i in self.order)
 
     def dense_data(self) -> jax.Array:
@@ -390,14 +398,14 @@ class Sparse(EntryArray):
         return self._over_batch(put, self.data, self._fill(), *self.coords)
 
     def _fill(self) -> jax.Array:
-        """The value of what is not stored, of batch shape."""
+        """Return the value of the entries that are not stored, of batch shape."""
         return jnp.zeros(self.batch_shape, self.dtype) if self.background is None else self.background
 
     def _over_batch(self, function: Callable[..., T], *arrays: jax.Array) -> T:
         return numerics.over_batch(function, len(self.batch_shape))(*arrays)
 
     def _in_order(self, order: tuple[int, ...]) -> Sparse:
-        """The array with its entries sorted by the dimensions in another order."""
+        """Return the array with its entries sorted by another order of the dimensions."""
         if self.order == order:
             return self
         meta = (self.core_shape, tuple(order), self.padded)
@@ -411,7 +419,7 @@ class Sparse(EntryArray):
         return Sparse.make((*leaves, self.background), meta)
 
     def _padded_to(self, nnz: int) -> Sparse:
-        """The array with unused entries at the end, `nnz` in all."""
+        """Return the array with `nnz` entries, including unused entries at the end."""
         more = nnz - self.nnz
         if more <= 0:
             return self
@@ -426,7 +434,7 @@ class Sparse(EntryArray):
 
 
 def is_plain_matrix(x: Sparse, *args: Array, **static: Any) -> bool:
-    """Whether it is a matrix whose unstored entries are structural zeros."""
+    """Return whether the array is a matrix whose unstored entries are structural zeros."""
     return x.core_ndim == 2 and x.background is None
 
 
@@ -435,7 +443,7 @@ def _index_dtype(shape: Sequence[int]) -> type[np.signedinteger]:
 
 
 def _coordinates(indices: Any, ndim: int) -> list[np.ndarray | jax.Array]:
-    """One integer array for each core dimension, on the host unless it is traced."""
+    """Return an integer array for each core dimension, on the host unless it is traced."""
     if isinstance(indices, tuple):
         parts = [_integers(c, f"indices[{i}]") for i, c in enumerate(indices)]
         if len(parts) != ndim:
@@ -473,9 +481,9 @@ def _integers(value: Any, name: str) -> np.ndarray | jax.Array:
 def _sorted_by_host(
     data: jax.Array, coordinates: Sequence[np.ndarray], shape: Shape, one_pattern: bool = False
 ) -> tuple[Leaves, Meta]:
-    """Leaves and meta of an array from coordinates that are known: checked, sorted, duplicates added.
+    """Return leaves and meta for known coordinates: check and sort them, and add duplicates.
 
-    With `one_pattern` the coordinates are the same for each matrix of a stack.
+    With `one_pattern` the coordinates are equal for each matrix of a stack.
     """
 
     def leaf(c: np.ndarray) -> Any:
@@ -515,7 +523,7 @@ def _sorted_by_host(
 
 
 def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -> jax.Array:
-    """The data in order, with those of equal slots added."""
+    """Return the data in sorted order, with the data of equal slots added."""
 
     def add(data: jax.Array, sorting: jax.Array, slot: jax.Array) -> jax.Array:
         start, data = jnp.zeros(total, data.dtype), data[sorting]
@@ -528,7 +536,7 @@ def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -
 def _sorted_by_device(
     data: jax.Array, coordinates: Sequence[np.ndarray | jax.Array], shape: Shape, batch: Shape
 ) -> tuple[Leaves, Meta]:
-    """The same from traced coordinates: what is out of range is left out, and duplicates leave padding."""
+    """Do the same for traced coordinates: out-of-range entries are dropped, and duplicates leave padding."""
     dtype = _index_dtype(shape)
     coordinates = [jnp.broadcast_to(c, batch) for c in coordinates]
     inside: Any = math.prod(shape) > 0
@@ -549,7 +557,7 @@ def _sorted_by_device(
 def zero_sparse(
     shape: Shape, dtype: DTypeLike | None = None, batch: Shape = (), background: jax.Array | None = None
 ) -> Sparse:
-    """A sparse array without entries."""
+    """Return a sparse array without entries."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtype
     coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
     leaves = (jnp.zeros((*batch, 0), dtype), *coordinates, background)
@@ -558,7 +566,7 @@ def zero_sparse(
 
 @validated.kernel(Sparse)
 def check_sparse(x: Sparse) -> None:
-    """Coordinates in range and in their order, each once; padding behind them."""
+    """Raise unless the coordinates are in range, sorted and distinct, with padding behind them."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     ndim = len(check_sizes(x.meta[0]))
     check_static(ndim > 0 and sorted(check_sizes(x.meta[1], ndim)) == list(range(ndim)), x)
@@ -575,11 +583,11 @@ def check_sparse(x: Sparse) -> None:
     )
     unused = functools.reduce(np.logical_and, [c == n for c, n in zip(coordinates, x._sizes(), strict=True)])
     if not np.all(stored | unused if x.padded else stored) or np.any(stored[..., 1:] & ~stored[..., :-1]):
-        raise ValueError(f"the coordinates of a Sparse of shape {x.shape} are out of range")
-    # Of two neighbours the first coordinate in which they differ is larger in the second.
+        raise ValueError(f"the coordinates of a Sparse of shape {x.shape} must be in range")
+    # Of two neighbours, the second is larger in the first coordinate in which they differ.
     less, equal = np.zeros(stored[..., 1:].shape, bool), np.ones(stored[..., 1:].shape, bool)
     for c in coordinates:
         less |= equal & (c[..., 1:] > c[..., :-1])
         equal &= c[..., 1:] == c[..., :-1]
     if not np.all(less | ~stored[..., 1:]):
-        raise ValueError("the coordinates of a Sparse are not in their order, or some stand twice")
+        raise ValueError("the coordinates of a Sparse must be sorted and distinct")

@@ -1,4 +1,4 @@
-"""Parts of sparse arrays: slices, rows, triangles, and their joining along an axis."""
+"""Parts of sparse arrays: slices, rows and triangles; and concatenation along an axis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_box(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, .
 
 @index.kernel(Sparse, when=_is_box)
 def _index_box_of_sparse(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> Array:
-    """Integers and slices: the entries inside, with coordinates counted anew. One dimension that is left is dense."""
+    """Take integers and slices: the entries inside, with new coordinates. A single remaining dimension is dense."""
     sizes = [k[2] for k in key if k[0] == "slice"]
     kept = [axis for axis, k in enumerate(key) if k[0] == "slice"]
     order = [axis for axis in x.order if axis in kept]
@@ -74,7 +74,7 @@ def _index_box_of_sparse(x: Sparse, *, operands: Sequence[jax.Array], key: tuple
 
 
 def is_run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Whether a key takes neighbours along the axis by which the entries are sorted first, and all of the others."""
+    """Return whether a key takes a contiguous run along the first axis in sort order, and all of the other axes."""
     whole = [("slice", 0, n, 1) for n in x.core_shape]
     axis = x.order[0]
     return (
@@ -85,7 +85,7 @@ def is_run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> bool:
 
 
 def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
-    """These; exact, on the host, where the entries stand together."""
+    """Take a contiguous run of rows (or columns); exact, on the host, since the entries are contiguous."""
     axis = x.order[0]
     _, start, size, _ = key[axis]
     data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
@@ -98,7 +98,7 @@ def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
 
 
 def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
-    """Rows (or what another core axis has) at places that may repeat, in their order; exact, on the host."""
+    """Take rows (or indices of another core axis), in order and possibly repeated; exact, on the host."""
     n = x.core_shape[axis]
     places = np.where(places < 0, places + n, places)
     shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
@@ -142,8 +142,9 @@ def _selected(
     shape: Shape,
     order: tuple[int, ...],
 ) -> list[np.ndarray]:
-    """Data and coordinates of the selection from one array without padding: where each line begins, and what it has, among
-    the entries sorted by `by`.
+    """Return data and coordinates of the selection from one array without padding.
+
+    `first` and `counts` locate the entries of each row or column among the entries sorted by `by`.
     """
     data, *coordinates = leaves
     new = np.repeat(np.arange(len(counts), dtype=_index_dtype(shape)), counts)
@@ -152,7 +153,7 @@ def _selected(
     chosen = chosen if by is None else by[chosen]
     leaves = [host.take(data, chosen), *(new if i == axis else host.take(c, chosen) for i, c in enumerate(coordinates))]
     if by is None:
-        return leaves  # line after line, each in order
+        return leaves  # one row or column after the other, each in order
     sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
     return leaves if sorting is None else [leaf[sorting] for leaf in leaves]
 
@@ -171,7 +172,7 @@ def _triu_sparse(x: Sparse, *, k: int) -> Sparse:
 
 
 def _where(x: Sparse, condition: Callable[..., jax.Array]) -> Sparse:
-    """The entries whose coordinates satisfy a condition."""
+    """Return the entries whose coordinates satisfy a condition."""
 
     def keep(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
@@ -182,7 +183,7 @@ def _where(x: Sparse, condition: Callable[..., jax.Array]) -> Sparse:
 
 
 def in_core(x: Sparse, axes: Sequence[int] | None) -> bool:
-    """Whether one of the axes is one of the core."""
+    """Return whether one of the axes is a core axis."""
     return axes is not None and any(a >= len(x.batch_shape) for a in axes)
 
 
@@ -205,7 +206,7 @@ def _roll_sparse(x: Sparse, *, shift: tuple[int, ...], axis: tuple[int, ...]) ->
 
 
 def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:
-    """The entries at coordinates that are mapped one to one, by a function of coordinate and size for each axis."""
+    """Map coordinates one to one, by a function of coordinate and size for each axis."""
 
     def move(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         inside, moved = coordinates[0] < x.core_shape[0], list(coordinates)
@@ -224,7 +225,10 @@ def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:
 
 
 def joinable(x: Array, y: Array, *, axis: int) -> bool:
-    """Whether two arrays with sparse forms go into one: with a background only along the batch, where each keeps its own."""
+    """Return whether two arrays with sparse forms can be concatenated as sparse arrays.
+
+    A background is possible only along a batch axis, where each array keeps its own.
+    """
     if x.core_ndim != y.core_ndim or not (has_sparse_form(x) and has_sparse_form(y)):
         return False
     return axis < -x.core_ndim or x.background is None and y.background is None

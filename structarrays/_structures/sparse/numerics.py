@@ -1,9 +1,9 @@
 """Sparse arrays by the coordinates of their entries: products, look-ups, merges.
 
-Everything here is about one array without batch dimensions (`over_batch` maps it). An array of d dimensions has entries
-`data` ``(nnz,)`` and d integer arrays ``(nnz,)``, the coordinates. *Sorted* means in the lexicographic order of the arrays
-as they are given. *Padding* stands at the end, where sizes have to be static but the number of entries is not: its
-coordinates are the sizes of the dimensions, which are out of range, so that every scatter drops it, and its data is zero.
+Every function is about one array without batch dimensions (`over_batch` maps it). An array with d dimensions has
+entries `data` ``(nnz,)`` and d integer arrays ``(nnz,)``, the coordinates. *Sorted* means lexicographic order of the
+arrays as given. *Padding* stands at the end if sizes must be static but the number of entries is not. Its coordinates
+are the sizes of the dimensions, which are out of range, so that every scatter drops it. Its data is zero.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# A temporary array of the size of all entries costs more than the product itself: the system maps its memory anew in
-# every call. So long products go through the entries in pieces whose temporary arrays stay in the cache (measured on
-# CPU with 5·10⁶ entries: 12 ms instead of 30 to 80).
+# A temporary array with the size of all entries costs more than the product itself, since the operating system maps its
+# memory anew in every call. Long products therefore process the entries in pieces whose temporary arrays stay in the
+# cache (12 ms instead of 30 to 80 ms on CPU with 5·10⁶ entries).
 _PIECE = 1 << 17
 
 
 def over_batch(function: Callable[..., T], ndim: int) -> Callable[..., T]:
-    """The function mapped over `ndim` leading dimensions of all of its arguments."""
+    """Map the function over `ndim` leading dimensions of all its arguments."""
     for _ in range(ndim):
         function = jax.vmap(function)
     return function
@@ -55,7 +55,7 @@ def multiply(
     in_order: bool,
     divided: bool = False,
 ) -> jax.Array:
-    """The product of a matrix of `m` rows with a vector ``(n,)`` or a matrix ``(n, p)``.
+    """Multiply a matrix with `m` rows by a vector ``(n,)`` or a matrix ``(n, p)``.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def multiply(
     x : jax.Array
         The right factor.
     stored : jax.Array or None
-        Where the right factor stores elements, if it does not everywhere: others absorb NaN and infinity.
+        The mask of the stored elements of the right factor; None if all are stored. Others absorb NaN and infinity.
     m : int
         The number of rows.
     in_bounds, in_order : bool
-        Whether there is no padding; whether the rows are sorted.
+        Whether there is no padding, and whether the rows are sorted.
     divided : bool
-        Whether the entries are divided among devices, each of which then adds up its own.
+        Whether the entries are divided among devices, each of which adds its own entries.
     """
     piece = max(1 << 10, _PIECE // math.prod(x.shape[1:]) if x.size else 1)
     start = jnp.zeros((m, *x.shape[1:]), data.dtype)
@@ -99,7 +99,7 @@ def _add_products(
     in_bounds: bool,
     in_order: bool,
 ) -> jax.Array:
-    """The result with ``data * x[columns]`` added to its rows."""
+    """Return the result with ``data * x[columns]`` added to its rows."""
     if not data.size or not result.size or not x.shape[0]:
         return result
     mode = "promise_in_bounds" if in_bounds else "clip"
@@ -115,7 +115,7 @@ def _add_products(
 def _multiply_jvp(
     m: int, in_bounds: bool, in_order: bool, divided: bool, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[jax.Array, jax.Array]:
-    # The product is linear in either factor; in one piece, since the transpose of the loop would sum whole arrays.
+    # The product is linear in each factor. It is one piece here: the transpose of the loop would sum whole arrays.
     data, rows, columns, x, stored = primals
     data_dot, _, _, x_dot, _ = tangents
     tangent = jnp.zeros((m, *x.shape[1:]), data.dtype)
@@ -128,7 +128,7 @@ def _multiply_jvp(
 
 
 def _is_less(left: Sequence[jax.Array], right: Sequence[jax.Array]) -> jax.Array:
-    """Lexicographic comparison of tuples of arrays."""
+    """Compare tuples of arrays lexicographically."""
     result = left[-1] < right[-1]
     for a, b in zip(left[-2::-1], right[-2::-1], strict=True):
         result = (a < b) | ((a == b) & result)
@@ -136,19 +136,19 @@ def _is_less(left: Sequence[jax.Array], right: Sequence[jax.Array]) -> jax.Array
 
 
 def search(coordinates: Sequence[jax.Array], wanted: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Where coordinates stand among sorted ones.
+    """Find coordinates among sorted ones.
 
     Parameters
     ----------
     coordinates : tuple of jax.Array
         Sorted, each ``(nnz,)``.
     wanted : tuple of jax.Array
-        Those that are looked for; they broadcast together.
+        The coordinates to find; they broadcast together.
 
     Returns
     -------
     tuple of jax.Array
-        The number of entries before each, and whether the next entry is the one looked for.
+        The number of entries before each, and whether the next entry has these coordinates.
     """
     count = coordinates[0].shape[0]
     shape = jnp.broadcast_shapes(*(w.shape for w in wanted))
@@ -158,7 +158,7 @@ def search(coordinates: Sequence[jax.Array], wanted: Sequence[jax.Array]) -> tup
     bits = count.bit_length()
 
     def step(i: jax.Array, before: jax.Array) -> jax.Array:
-        # The largest number of entries that are known to stand before, one binary digit after the other.
+        # The largest number of entries known to come before, one binary digit after the other.
         candidate = before + (1 << (bits - 1 - i)).astype(before.dtype)
         known = tuple(c.at[candidate - 1].get(mode="clip", wrap_negative_indices=False) for c in coordinates)
         return jnp.where((candidate <= count) & _is_less(known, wanted), candidate, before)
@@ -174,7 +174,7 @@ def search(coordinates: Sequence[jax.Array], wanted: Sequence[jax.Array]) -> tup
 def look_up(
     data: jax.Array, coordinates: Sequence[jax.Array], wanted: Sequence[jax.Array], otherwise: jax.Array
 ) -> jax.Array:
-    """The elements at coordinates; `otherwise` where nothing is stored."""
+    """Return the elements at coordinates; `otherwise` if no entry is stored."""
     before, found = search(coordinates, wanted)
     if data.shape[0] == 0:
         return jnp.broadcast_to(otherwise, found.shape)
@@ -185,19 +185,19 @@ def look_up(
 
 
 def sort(coordinates: Sequence[jax.Array], *others: jax.Array) -> tuple[Any, ...]:
-    """Coordinates in lexicographic order, and other arrays in the order of these."""
+    """Sort coordinates lexicographically, and other arrays in the same order."""
     places = lax.iota(jnp.int32, coordinates[0].shape[0])
     *ordered, order = lax.sort((*coordinates, places), num_keys=len(coordinates))
     return tuple(ordered), *(o[order] for o in others)
 
 
 def by_dimension(keys: Sequence[jax.Array], order: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """Coordinates that stand in an order of the dimensions, by dimension again."""
+    """Return coordinates in the order of the dimensions, from coordinates in sort order."""
     return tuple(keys[order.index(i)] for i in range(len(order)))
 
 
 def sort_by(order: tuple[int, ...], data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-    """Data and coordinates in lexicographic order, by the dimensions in an order."""
+    """Sort data and coordinates lexicographically, with the dimensions in the given order."""
     keys, data = sort(tuple(coordinates[i] for i in order), data)
     return data, *by_dimension(keys, order)
 
@@ -205,13 +205,13 @@ def sort_by(order: tuple[int, ...], data: jax.Array, *coordinates: jax.Array) ->
 def keep_by(
     order: tuple[int, ...], mask: jax.Array, data: jax.Array, coordinates: Sequence[jax.Array], shape: Shape, bound: int
 ) -> tuple[jax.Array, ...]:
-    """Data and coordinates where a mask is true, as `keep`, of an array of this shape that is sorted by the dimensions in an order."""
+    """Apply `keep` to an array of this shape that is sorted with the dimensions in the given order."""
     data, keys = keep(mask, data, [coordinates[i] for i in order], [shape[i] for i in order], bound)
     return data, *by_dimension(keys, order)
 
 
 def slots(coordinates: Sequence[jax.Array]) -> jax.Array:
-    """For each of (at least one) sorted entries, how many different coordinates stand before its own."""
+    """Return the number of distinct coordinates before each of the sorted entries (at least one entry)."""
     count = coordinates[0].shape[0]
     differs = functools.reduce(jnp.logical_or, (c[1:] != c[:-1] for c in coordinates), jnp.zeros(count - 1, bool))
     return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(differs, dtype=jnp.int32)])
@@ -220,7 +220,7 @@ def slots(coordinates: Sequence[jax.Array]) -> jax.Array:
 def sum_duplicates(
     data: jax.Array, coordinates: tuple[jax.Array, ...], sizes: Sequence[int]
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """Sorted entries with those of equal coordinates added (booleans: or); what gets free is padding."""
+    """Add sorted entries with equal coordinates (booleans: or); the freed entries become padding."""
     count = data.shape[0]
     if count == 0:
         return data, coordinates
@@ -237,7 +237,7 @@ def sum_duplicates(
 def keep(
     mask: jax.Array, data: jax.Array, coordinates: Sequence[jax.Array], sizes: Sequence[int], bound: int
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """The entries where a mask is true, of which there are at most `bound`, with padding behind them."""
+    """Return the entries where a mask is true, at most `bound`, followed by padding."""
     slot = jnp.where(mask, jnp.cumsum(mask, dtype=jnp.int32) - 1, bound)
     return put(jnp.zeros(bound, data.dtype), (slot,), data), tuple(
         put(jnp.full(bound, n, c.dtype), (slot,), c) for c, n in zip(coordinates, sizes, strict=True)
@@ -247,7 +247,7 @@ def keep(
 def scatter(
     start: jax.Array, places: jax.Array | tuple[jax.Array, ...], data: jax.Array, method: str = "set", **options: Any
 ) -> jax.Array:
-    """An array with elements put (or added, …) at places, those out of range left out; it takes empty arrays, too."""
+    """Scatter elements by a method such as add; out-of-range indices are dropped, and arrays may be empty."""
     if not start.size or not data.size:
         return start
     result: jax.Array = getattr(start.at[places], method)(data, mode="drop", wrap_negative_indices=False, **options)
@@ -255,9 +255,9 @@ def scatter(
 
 
 def put(start: jax.Array, places: Sequence[jax.Array], data: jax.Array) -> jax.Array:
-    """An array with elements put at places that are all different, those out of range, which need not be, left out.
+    """Set elements of an array at distinct indices; indices out of range are dropped and may repeat.
 
-    It is linear in the elements, and JAX transposes it, which it does where no two places are the same.
+    The function is linear in the elements. JAX can transpose it, since the indices are distinct.
     """
     first, *others = places
     first = jnp.where(first < start.shape[0], first, first + lax.iota(first.dtype, first.shape[0]))
@@ -267,19 +267,20 @@ def put(start: jax.Array, places: Sequence[jax.Array], data: jax.Array) -> jax.A
 def merge(
     x: tuple[jax.Array, ...], y: tuple[jax.Array, ...], sizes: Sequence[int]
 ) -> tuple[tuple[jax.Array, ...], jax.Array, jax.Array]:
-    """The union of two sorted sets of coordinates.
+    """Return the union of two sorted sets of coordinates.
 
     Returns
     -------
     tuple
-        The coordinates, as many as both have together, with padding behind; the places of those of `x`; of those of `y`.
+        The coordinates, with the sum of both sizes and padding at the end; the positions of the entries of `x`; the
+        positions of the entries of `y`.
     """
     total = x[0].shape[0] + y[0].shape[0]
     before, found = search(x, y)
     new = jnp.where(found, 0, 1).astype(jnp.int32)
     if not total:
         return x, before[:0], before
-    # An entry of x moves behind the new ones that come before it, a new one of y behind those of both.
+    # An entry of x moves behind the preceding new entries, a new entry of y behind the preceding entries of both.
     ahead = jnp.zeros(x[0].shape[0] + 1, jnp.int32).at[before].add(new)
     place_x = lax.iota(jnp.int32, x[0].shape[0]) + jnp.cumsum(ahead, dtype=jnp.int32)[:-1]
     place_y = before + jnp.cumsum(new, dtype=jnp.int32) - new
@@ -293,17 +294,17 @@ def merge(
 
 
 def flat_index(coordinates: Sequence[jax.Array], sizes: Sequence[int]) -> jax.Array:
-    """The place of each entry in an array of these sizes in row-major order; what is out of range stays so.
+    """Return the row-major index of each entry in an array of these sizes; out-of-range entries stay out of range.
 
     Raises
     ------
     OverflowError
-        If there are more places than the default integers can count.
+        If the default integer dtype cannot represent all indices.
     """
     total = math.prod(sizes)
     dtype = jnp.int32 if total < 2**31 - 1 else jnp.result_type(int)
     if total > np.iinfo(dtype).max:
-        raise OverflowError(f"an array of shape {tuple(sizes)} has more places than {np.dtype(dtype)} can count")
+        raise OverflowError(f"the size of an array of shape {tuple(sizes)} must fit {np.dtype(dtype)}")
     result = jnp.zeros(coordinates[0].shape, dtype)
     for c, n in zip(coordinates, sizes, strict=True):
         result = result * n + c.astype(dtype)
@@ -312,7 +313,10 @@ def flat_index(coordinates: Sequence[jax.Array], sizes: Sequence[int]) -> jax.Ar
 
 
 def divided(a: jax.Array, b: int, c: jax.Array, d: int | np.uint32) -> tuple[jax.Array, jax.Array]:
-    """Quotient and remainder of ``a * b + c`` by `d`, all of them and the quotient below ``2**31``: in 32 bits, binary digit by digit of `b`."""
+    """Return quotient and remainder of ``a * b + c`` by `d`, in 32 bits, binary digit by digit of `b`.
+
+    All arguments and the quotient must be below ``2**31``.
+    """
     a, c = (x.astype(jnp.uint32) for x in (a, c))
     d = np.uint32(d)
     each, left = a // d, a % d
@@ -339,10 +343,9 @@ def reduce_segments(
     combine: Callable[[jax.Array, jax.Array], jax.Array],
     identity: Any,
 ) -> jax.Array:
-    """The reduction of the data of each of `count` segments by any associative operation; segments out of range are left
-    out.
+    """Reduce the data of each of `count` segments by any associative operation; out-of-range segments are dropped.
 
-    A running reduction that starts anew with each segment, as differentiable as the operation is.
+    The algorithm is a running reduction that restarts at each segment. It has derivatives if the operation has.
     """
     if not data.shape[0]:
         return jnp.full((count,), identity, data.dtype)

@@ -50,13 +50,13 @@ def _matmul_sparse_dense(x1: Sparse, x2: Dense) -> Dense:
 
 
 def _times(x1: Sparse, data: jax.Array, stored: jax.Array | None = None) -> jax.Array:
-    """The product with dense data, of which only some elements may be `stored`."""
+    """Return the product with dense data; `stored` is the mask of its stored elements."""
     batch = jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2])
     core = data.shape[-min(2, data.ndim) :]
     m, own = x1.core_shape[0], len(x1.batch_shape)
     entries, rows, columns = x1.data, *x1.coords
     if own == 0 and len(batch) > 0 and len(core) == 2 and stored is None:
-        # One matrix for the whole batch: the right sides of all stand side by side.
+        # One matrix for the whole batch: the right factors become columns of one matrix.
         many = math.prod(batch)
         side_by_side = jnp.moveaxis(data.reshape((many, *core)), 0, 1).reshape(core[0], many * core[1])
         product = _multiply(x1, entries, rows, columns, side_by_side)
@@ -112,7 +112,7 @@ def _fit(x1: Array, x2: Array) -> bool:
 
 
 def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
-    """The product with exactly the entries to which an elementary product contributes; their places are computed on the host."""
+    """Return the product with exactly the entries to which an elementary product contributes, found on the host."""
     batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     (m, n), p = x1.core_shape, x2.core_shape[1]
     dtype = dtypes.promote(x1.dtype, x2.dtype)
@@ -140,7 +140,7 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
 def _pattern_of_product(
     coords1: Sequence[np.ndarray], coords2: Sequence[np.ndarray], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """As `sparse_host.product`, of coordinates with the places of their entries behind."""
+    """Call `sparse_host.product` with coordinates that are followed by the indices of their entries."""
     *coords1, places1 = coords1
     *coords2, places2 = coords2
     if (np.diff(coords2[0]) < 0).any():
@@ -159,7 +159,7 @@ def _combined(
     begins: np.ndarray,
     nnz: int,
 ) -> jax.Array:
-    """The elementary products of two lists of entries, added up where a new entry begins."""
+    """Multiply two lists of entries, and add the products that belong to the same entry."""
     if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
         products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
         entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
@@ -170,7 +170,7 @@ def _combined(
 
 
 def _matrix(x: Sparse, b: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Coordinates of one matrix of a batch on the host, and behind them the places of its entries, without padding."""
+    """Return coordinates of one matrix of a batch on the host, then the indices of its entries, without padding."""
     coordinates = [np.asarray(_of_batch(c, b)) for c in x.coords]
     places = np.arange(x.nnz)
     if x.padded:
@@ -180,7 +180,7 @@ def _matrix(x: Sparse, b: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 
 def _of_batch(leaf: jax.Array, b: tuple[int, ...]) -> jax.Array:
-    """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
+    """Return the last dimension of a parameter at an index of a batch to which its batch shape broadcasts."""
     own = leaf.shape[:-1]
     return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
 
@@ -193,14 +193,14 @@ def _contracts_matrices(x1: Array, x2: Array, *, axes: Any = 2) -> bool:
 @tensordot.eager_kernel(Sparse, Array, when=_contracts_matrices, traced=True)
 @tensordot.eager_kernel(Array, Sparse, when=_contracts_matrices, traced=True)
 def tensordot_sparse_eager(x1: Array, x2: Array, *, axes: Any = 2) -> Result:
-    """The matrix product in an eager call, where `matmul` finds the number of entries of the result."""
+    """Use the matrix product in an eager call, where `matmul` finds the number of entries of the result."""
     axes = contracted_axes(x1, x2, axes)
     return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
 
 
 @matrix_power.eager_kernel(Sparse, traced=True)
 def _matrix_power_sparse_eagerly(x: Sparse, n: Any) -> Result:
-    """By repeated squaring outside of a compiled call, where the number of entries is exact."""
+    """Square repeatedly outside a compiled call, where the number of entries is exact."""
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:
         return NotImplemented
@@ -208,17 +208,18 @@ def _matrix_power_sparse_eagerly(x: Sparse, n: Any) -> Result:
 
 
 _TRACED = (
-    "While JAX traces, it is not known how many entries the product of two sparse matrices has, and as many as there can be take too "
-    "much: outside of jit it is Sparse, and sa.Product(x1, x2) holds both factors."
+    "The number of entries of a product of two sparse matrices is unknown while JAX traces, and the maximum number "
+    "takes too much memory: call matmul outside jit for a Sparse result, or use sa.Product(x1, x2), which stores both "
+    "factors."
 )
 
 
 @matmul.kernel(Sparse, Sparse, when=_both_plain)
 def _of_static_size(x1: Sparse, x2: Sparse) -> Array:
-    """With static sizes: each entry meets at most a row of the other factor, or all of its entries.
+    """Multiply with static sizes: each entry meets at most a row of the other factor, or all of its entries.
 
-    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where they would take more memory than the dense form,
-    with their coordinates, it is dense.
+    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. If they take more memory than the dense form,
+    including their coordinates, the result is dense.
     """
     (m, _), p = x1.core_shape, x2.core_shape[1]
     batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
@@ -242,12 +243,12 @@ def _of_static_size(x1: Sparse, x2: Sparse) -> Array:
 
 
 def _is_stored(x: Sparse) -> jax.Array:
-    """Where a sparse array stores elements, in dense form."""
+    """Return the mask of the stored elements, in dense form."""
     return x.rebuild((jnp.ones(x.data.shape, bool),), None).dense_data()
 
 
 def _expanded_product(x1: Sparse, x2: Sparse) -> Sparse:
-    """For each entry of `x1` all entries of the row of `x2` that it meets, and then equal coordinates added."""
+    """Multiply each entry of `x1` with all entries of the matching row of `x2`, then add equal coordinates."""
     m, p = x1.core_shape[0], x2.core_shape[1]
     width, dtype = min(p, x2.nnz), _index_dtype((m, p))
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
@@ -280,7 +281,7 @@ def _expanded_product(x1: Sparse, x2: Sparse) -> Sparse:
 
 @matmul.kernel(Sparse, Diagonal, when=_both_plain)
 def _matmul_sparse_diagonal(x1: Sparse, x2: Diagonal) -> Sparse:
-    """The columns are scaled; of a rectangular one some are left out."""
+    """Scale the columns; a rectangular diagonal matrix drops some."""
     return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
 
 
@@ -290,7 +291,7 @@ def _matmul_diagonal_sparse(x1: Diagonal, x2: Sparse) -> Sparse:
 
 
 def _scaled(x: Sparse, diagonal_matrix: Diagonal, axis: int, shape: tuple[int, int]) -> Sparse:
-    """A sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
+    """Return a sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
     diag = diagonal_matrix.diag
     batch = jnp.broadcast_shapes(x.batch_shape, diag.shape[:-1])
     x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
@@ -313,7 +314,7 @@ def _scaled(x: Sparse, diagonal_matrix: Diagonal, axis: int, shape: tuple[int, i
 
 
 def _pays(x1: Array, x2: Array) -> bool:
-    """Whether the other factor is sparse in another form, and both products are of sparse matrices."""
+    """Return whether both factors have sparse forms and are matrices without a background."""
     plain = all(x.background is None and x.core_ndim == 2 for x in (x1, x2))
     return plain and has_sparse_form(x1) and has_sparse_form(x2)
 
@@ -340,7 +341,7 @@ def _permute_dims_sparse(x: Sparse, *, axes: tuple[int, ...]) -> Sparse:
 
 @matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
 def _matrix_transpose_sparse(x: Sparse) -> Sparse:
-    """The coordinates change places; the entries stay where they are, and so does their order."""
+    """Exchange the coordinates; the entries and their order are unchanged."""
     last = x.core_ndim - 1
     axes = (*range(last - 1), last, last - 1)
     shape, coordinates = (tuple(part[a] for a in axes) for part in (x.core_shape, x.coords))
@@ -349,7 +350,7 @@ def _matrix_transpose_sparse(x: Sparse) -> Sparse:
 
 @matrix_transpose.eager_kernel(Sparse)
 def _matrix_transpose_sparse_eagerly(x: Sparse) -> Result:
-    """Without a compiled call, which would copy the parameters."""
+    """Transpose without a compiled call, which would copy the parameters."""
     kernel = matrix_transpose.choose((x,), {})
     return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
 

@@ -1,4 +1,4 @@
-"""Reductions of sparse arrays: what is stored by segments, and the background as often as entries are missing."""
+"""Reductions of sparse arrays: the stored entries by segments, and the background once for each missing entry."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _squared_deviations_sparse(
 def _reduce(
     x: Sparse, data: jax.Array, background: jax.Array | None, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
 ) -> Dense:
-    """The data over some core axes, with the background (None changes nothing) for what is not stored."""
+    """Reduce the data over some core axes, with the background for entries that are not stored (None: ignored)."""
     kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
     shape = tuple(x.core_shape[i] for i in kept)
     places = math.prod(shape)
@@ -70,7 +70,7 @@ def _reduce(
         if not kept and size and not data.shape[0]:
             return jnp.asarray(identity, data.dtype), jnp.zeros(
                 (), jnp.int32
-            )  # nothing is stored, and the background is to come
+            )  # no entries are stored, and the background follows
         if not kept:
             data = jnp.where(inside, data, identity) if x.padded else data
             result = monoid.reduce(data, axis=(0,), keepdims=False)
@@ -101,7 +101,7 @@ def _with_missing(
     shape: Shape,
     in_segments: bool,
 ) -> jax.Array:
-    """The reduction of the entries, and of the background for those that are missing."""
+    """Combine the reduction of the entries with the background for the missing entries."""
     if not in_segments and not x.padded:
         missing = size - x.nnz  # static
         return monoid.combine(result, monoid.repeat(background, missing)) if missing else result
@@ -111,9 +111,10 @@ def _with_missing(
 def _completed(
     result: jax.Array, background: jax.Array, monoid: Monoid, size: int, most: int, count: jax.Array
 ) -> jax.Array:
-    """The reduction of `count` entries (of `most` at the most), and of the background for those that `size` has more.
+    """Combine the reduction of `count` entries (at most `most`) with the background for the other ``size - count``.
 
-    So many are missing for sure: their number is static and may be any. What is missing besides is counted in 32 bits.
+    At least ``size - most`` entries are missing. This number is static and may be large. The rest is counted in 32
+    bits.
     """
     sure = max(0, size - most)
     if sure:
@@ -126,7 +127,7 @@ def _completed(
 
 
 def _merged(x: Sparse, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Sparse:
-    """The reduction over some core axes: the entries that agree in the other coordinates come together."""
+    """Reduce over some core axes: the entries that agree in the other coordinates are combined."""
     kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
     shape = tuple(x.core_shape[i] for i in kept)
     size = math.prod(n for i, n in enumerate(x.core_shape) if i not in kept)
@@ -153,7 +154,7 @@ def _merged(x: Sparse, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) ->
 
 
 def with_new_axes(x: Sparse, axes: Sequence[int]) -> Sparse:
-    """A sparse array with further core dimensions of size 1, which stand at these places of the result's core."""
+    """Return a sparse array with additional core dimensions of size 1 at these positions of the result's core."""
     old = [i for i in range(x.core_ndim + len(axes)) if i not in axes]
     coordinates = dict(zip(old, x.coords, strict=True))
     outside = jnp.where(x.coords[0] < x.core_shape[0], 0, 1).astype(x.coords[0].dtype)
@@ -172,7 +173,7 @@ def _reduce_batch_sparse(x: Sparse, *, monoid: Monoid, axes: tuple[int, ...], ke
 
 
 def _as_core(x: Sparse, axes: tuple[int, ...]) -> Sparse:
-    """The array with some of its batch axes as the first ones of the core."""
+    """Return the array with some of its batch axes as the first core axes."""
     sizes = tuple(x.shape[a] for a in axes)
     behind = tuple(range(-1 - len(axes), -1))
     data, *coordinates = (jnp.moveaxis(leaf, axes, behind) for leaf in (x.data, *x.coords))
@@ -183,6 +184,6 @@ def _as_core(x: Sparse, axes: tuple[int, ...]) -> Sparse:
     )
     places = [jnp.where(inside, place, n) for place, n in zip(places, sizes, strict=True)]
     leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
-    # Sorted but for the padding of each array, which whoever merges the entries sorts out.
+    # Sorted except for the padding of each array, which the subsequent merge sorts.
     order = (*range(len(axes)), *(i + len(axes) for i in x.order))
     return Sparse.make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))

@@ -1,8 +1,8 @@
 """Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `sparse_direct`.
 
-Small matrices, those with many entries, and all of them where SciPy is not installed, are left to their dense form. Block-banded matrices,
-and matrices of blocks of which one is sparse, are solved by their sparse form; the former where `block_banded_solvers`, whose kernels
-come first, has no other way.
+Small matrices, matrices with many entries, and all matrices if SciPy is not installed use their dense form.
+Block-banded matrices use their sparse form if no kernel of `block_banded_solvers`, which come first, applies. So do
+block matrices with a sparse block.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from ..._core.typing import Shape
 
 SOLVED_AS_DENSE = 256
-"""Up to this size the dense form is solved faster than the first system with a matrix."""
+"""Up to this size the dense form is faster than the first linear system with a matrix."""
 
 FEW = 16
-"""A matrix is solved directly if at most one in so many of its elements is stored: of others the factors are nearly full."""
+"""A direct solver is used if at most one in this number of elements is stored; denser factors are nearly full."""
 
 
 def is_large(n: int) -> bool:
-    """Whether systems of n rows are solved in their structure (static): large ones, and all where nothing is to be expanded."""
+    """Return whether linear systems of n rows are solved in their structure: large ones, or if nothing may densify."""
     return n > SOLVED_AS_DENSE or (n > 0 and _keeps_structure())
 
 
@@ -53,20 +53,20 @@ def _keeps_structure() -> bool:
 
 
 def is_worth_solving(n: int, entries: int, dtype: np.dtype) -> bool:
-    """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
+    """Return whether a direct sparse solver takes n × n matrices with this number of entries, and is worthwhile."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
     few = FEW * entries <= n * n or _keeps_structure()
     return fits and is_large(n) and few
 
 
 def is_solved_directly(x: Sparse, *args: Any) -> bool:
-    """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
+    """Return whether linear systems with an array are solved by the factors of a sparse matrix (static)."""
     return is_plain_matrix(x) and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
 
 
 @generically_regular.kernel(Sparse)
 def _generically_regular_sparse(x: Sparse) -> bool:
-    """Whether there are as many entries as rows: where they stand is not static."""
+    """Return whether there are at least as many entries as rows; their coordinates are not static."""
     return x.background is not None or x.nnz >= x.shape[-1]
 
 
@@ -88,7 +88,7 @@ def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     def solution(data: jax.Array, first: jax.Array, second: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         return sparse_systems.solve(data, first, second, b, transposed, definite, x.padded)
 
-    if not x.batch_shape:  # the right-hand sides of a batch stand side by side
+    if not x.batch_shape:  # the right-hand sides of a batch become columns
         side_by_side = jnp.moveaxis(b, -2, 0)
         result, ok = solution(x.data, first, second, side_by_side.reshape(b.shape[-2], -1))
         return jnp.moveaxis(result.reshape(side_by_side.shape), 0, -2), ok
@@ -104,7 +104,7 @@ inv.kernel(Sparse, when=is_solved_directly)(checked_inverse)
 
 @selected_inverse.kernel(Sparse, when=is_solved_directly)
 def _selected_inverse_sparse(x: Sparse) -> tuple[Array, jax.Array]:
-    """At the places of the transpose, which the factors reach."""
+    """Compute the inverse at the coordinates of the transpose, which the factors reach."""
     definite = POSITIVE_DEFINITE in x.assumptions
 
     def elements(data: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.Array]:
@@ -139,19 +139,19 @@ det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
 
 
 def _sparse_size(x: Array) -> int:
-    """How many entries the sparse form of a matrix has (static)."""
+    """Return the number of entries of the sparse form of a matrix (static)."""
     return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x.freed().entries)
 
 
 def has_few_blocks(x: Array, *args: Any) -> bool:
-    """Whether the sparse form of a matrix that stores blocks is solved directly."""
+    """Return whether the sparse form of a matrix that stores blocks is solved directly."""
     return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
 
 
 def _has_sparse_blocks(x: Block, *args: Any) -> bool:
-    """Whether the blocks of a matrix, one of which is sparse, make a sparse matrix that is solved directly.
+    """Return whether a block matrix with a sparse block is solved directly in its sparse form.
 
-    Their elimination would fill the others, while a direct solver chooses what to eliminate first.
+    Block elimination would fill the other blocks, while a direct solver chooses its own elimination order.
     """
     parts = x.parts
     if not any(type(b) is Sparse for b in parts):
@@ -162,7 +162,7 @@ def _has_sparse_blocks(x: Block, *args: Any) -> bool:
 
 
 def _joined(x: Block) -> Sparse:
-    """The sparse form of a matrix of blocks that have one."""
+    """Return the sparse form of a block matrix whose blocks have sparse forms."""
     shape = x.shape[-2:]
     moved = [_moved(to_sparse(b), corner, shape) for b, corner in _blocks_with_corners(x)]
     data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*moved, strict=True))
@@ -176,7 +176,7 @@ def _joined(x: Block) -> Sparse:
 
 
 def _blocks_with_corners(x: Block) -> Iterator[tuple[Array, tuple[int, int]]]:
-    """The blocks, and the row and the column where each begins."""
+    """Yield the blocks, and the row and the column where each begins."""
     row = 0
     for blocks, height in zip(x.blocks, x.heights, strict=True):
         column = 0
@@ -187,7 +187,7 @@ def _blocks_with_corners(x: Block) -> Iterator[tuple[Array, tuple[int, int]]]:
 
 
 def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array, ...]:
-    """The entries of a block, and their coordinates in the whole; its padding is padding there."""
+    """Return the entries of a block with their coordinates in the whole matrix; padding remains padding."""
     stored = x.coords[0] < x.core_shape[0]
     coordinates = (
         jnp.where(stored, c.astype(_index_dtype(shape)) + start, n)
@@ -207,13 +207,13 @@ _BY_ELIMINATION = (
 
 @by_form(solve, inv, slogdet, det, of=BlockBanded, when=has_few_blocks)
 def block_banded_by_sparse_form(x: BlockBanded) -> Array:
-    """The sparse form of a matrix that stores few blocks."""
+    """Return the sparse form of a matrix that stores few blocks."""
     remark("the sparse form of the blocks")
     return to_sparse(x).assuming(x.assumptions)
 
 
 @by_form(solve, inv, slogdet, det, of=Block, when=_has_sparse_blocks, before=_BY_ELIMINATION)
 def block_by_sparse_form(x: Block) -> Sparse:
-    """The sparse form of a matrix with sparse blocks."""
+    """Return the sparse form of a matrix with sparse blocks."""
     remark("the sparse form of the blocks, one of which is sparse and none dense")
     return _joined(x)

@@ -2,16 +2,16 @@
 
     P_r A P_c = L U
 
-with permutations of the rows, chosen by partial pivoting, and of the columns, chosen before so that L and U have few entries (Demmel,
-Eisenstat, Gilbert, Li and Liu, 1999, *A supernodal approach to sparse partial pivoting*). Everything here takes and gives NumPy arrays,
-runs outside of compiled code (see `host_calls`), and calls no JAX.
+with permutations of the rows, chosen by partial pivoting, and of the columns, chosen beforehand so that L and U have
+few entries (Demmel, Eisenstat, Gilbert, Li and Liu, 1999, *A supernodal approach to sparse partial pivoting*). All
+functions here take and return NumPy arrays, run outside compiled code (see `host_calls`), and do not call JAX.
 
-A matrix is given as `data` ``(..., nnz)`` and its coordinates `first` and `second` ``(..., nnz)``, sorted lexicographically, with
-padding behind: ``A[first, second] = data``. So that a matrix and its transpose are factorised once, the order of the coordinates is
-that in which they are sorted, and a transposed system is solved by the same factors.
+A matrix is given as `data` ``(..., nnz)`` and its coordinates `first` and `second` ``(..., nnz)``, sorted
+lexicographically, with padding at the end: ``A[first, second] = data``. The coordinates are in sort order, so a matrix
+and its transpose share one factorisation: a transposed linear system uses the same factors.
 
-Factorisations are kept, and found by the content of the matrix: nobody has to hand them on, and a second system with the same matrix,
-the derivatives of a solution among them, costs two triangular solutions.
+Factorisations are cached by the content of the matrix, so no caller has to pass them on. A second linear system with
+the same matrix, such as the derivative of a solution, costs two triangular solutions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
-"""The dtypes that SuperLU has routines for."""
+"""The data types that SuperLU supports."""
 
 
 _COLUMNS = 8
-"""SuperLU solves for so many right-hand sides at a time up to twice as fast as for one after the other, or for all of them."""
+"""With this number of right-hand sides at a time, SuperLU is up to twice as fast as with one or with all of them."""
 
 
 # ---- one matrix -----------------------------------------------------------------------------------------------------
@@ -45,12 +45,12 @@ class Factorization:
     Attributes
     ----------
     lu : scipy.sparse.linalg.SuperLU or None
-        The factors; None where there are none, since the matrix is singular or not finite.
+        The factors; None if the matrix is singular or not finite.
     finite : bool
         Whether the matrix has no NaN and no infinity.
     regular : bool
-        Whether no pivot is zero (of a matrix taken for positive definite: whether all are positive). A matrix that is not finite
-        counts as regular: its solutions are NaN, and no error.
+        Whether no pivot is zero (if assumed positive definite: whether all pivots are positive). A matrix that is not
+        finite counts as regular: its solutions are NaN, without an error.
     """
 
     def __init__(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> None:
@@ -66,19 +66,19 @@ class Factorization:
         self._logarithms: tuple[Any, Any] | None = None
 
     def _is_definite(self) -> bool:
-        """Whether all pivots were found on the diagonal, and are positive."""
+        """Return whether all pivots were found on the diagonal, and are positive."""
         lu = self.lu
         return np.array_equal(lu.perm_r, lu.perm_c) and bool(np.all(lu.U.diagonal().real > 0))
 
     @property
     def nbytes(self) -> int:
-        """About the size of what is held, with the copies of L and U that SciPy keeps once they were asked for."""
+        """The approximate size, including the copies of L and U that SciPy keeps after access."""
         each: int = self.matrix.dtype.itemsize + 4
         entries: int = self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
         return entries * each
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """The solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once where its residual asks for it."""
+        """Return the solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once if its residual requires it."""
         if self.lu is None or not self.regular:
             return np.full(b.shape, np.nan, b.dtype)
         x = self._substituted(b, transposed)
@@ -94,7 +94,7 @@ class Factorization:
         return x
 
     def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """By the two triangular matrices."""
+        """Substitute with the two triangular matrices."""
         x = np.empty(b.shape, b.dtype, order="F")
         for start in range(0, b.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -102,10 +102,10 @@ class Factorization:
         return x
 
     def _backward_error(self, r: np.ndarray, x: np.ndarray, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """The largest ``|r| / (|A| |x| + |b|)`` of each column: how much the entries have to change for `x` to be the solution.
+        """Return the largest ``|r| / (|A| |x| + |b|)`` of each column, the backward error of `x`.
 
-        Oettli and Prager (1964); one step of refinement makes it small (Skeel 1980; Higham, *Accuracy and Stability of Numerical
-        Algorithms*, 12.3).
+        See Oettli and Prager (1964). One step of refinement makes it small (Skeel 1980; Higham, *Accuracy and Stability
+        of Numerical Algorithms*, 12.3).
         """
         size = abs(self.matrix)
         size = (size.T if transposed else size) @ abs(x) + abs(b)
@@ -116,7 +116,7 @@ class Factorization:
         return error
 
     def logarithms(self) -> tuple[Any, Any]:
-        """The sign of the determinant, of a complex matrix a number of magnitude 1, and the logarithm of its magnitude."""
+        """The sign of the determinant (complex: a phase of magnitude 1), and the logarithm of its magnitude."""
         if self._logarithms is None:
             self._logarithms = self._determinant()
         return self._logarithms
@@ -132,14 +132,14 @@ class Factorization:
         return sign / abs(sign), np.log(sizes).sum()
 
     def inverse_at(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """The elements ``(second, first)`` of the inverse, for the coordinates of all entries, in the order of `first`."""
+        """Return the elements ``(second, first)`` of the inverse at all coordinates, in the order of `first`."""
         if self.lu is None:
             return np.full(first.shape, np.nan, self.matrix.dtype)
         result = sparse_inverse.inverse_at(self.lu, first, second)
         return self._inverse_by_columns(first, second) if result is None else result
 
     def _inverse_by_columns(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """The same from a solution for each column."""
+        """Compute these elements from a solution for each column."""
         result, n = np.empty(first.shape, self.matrix.dtype), self.matrix.shape[0]
         for start in range(0, n, _COLUMNS):
             width = min(_COLUMNS, n - start)
@@ -151,12 +151,12 @@ class Factorization:
 
 
 def _factors(matrix: Any, definite: bool) -> Any:
-    """SuperLU's factors; None if the matrix is singular."""
+    """Return SuperLU's factors; None if the matrix is singular."""
     from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
 
     options: dict[str, Any] = {}
     if definite:
-        # Pivots on the diagonal, which need not be searched for: then the ordering for a symmetric matrix holds what it promises.
+        # Pivots on the diagonal need no search, so the ordering for symmetric matrices is effective.
         options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     elif _keeps_its_diagonal(matrix):
         options = {"permc_spec": "MMD_AT_PLUS_A"}
@@ -165,8 +165,8 @@ def _factors(matrix: Any, definite: bool) -> Any:
     except RuntimeError:
         from scipy.sparse.csgraph import structural_rank  # type: ignore[import-untyped]
 
-        # SuperLU raises RuntimeError for a zero pivot and for failures of its own, such as a failed allocation. A matrix with random
-        # entries at the same places has no zero pivot if its structural rank is full, but SuperLU fails again.
+        # SuperLU raises RuntimeError for a zero pivot and for other failures, such as a failed allocation. With random
+        # entries at the same coordinates and full structural rank there is no zero pivot, but SuperLU fails again.
         if structural_rank(matrix) == matrix.shape[0]:
             generic = matrix.copy()
             generic.data[:] = np.random.default_rng(0).uniform(1, 2, matrix.nnz)
@@ -175,8 +175,9 @@ def _factors(matrix: Any, definite: bool) -> Any:
 
 
 def _keeps_its_diagonal(matrix: Any) -> bool:
-    """Whether partial pivoting is likely to find its pivots on the diagonal: an ordering for symmetric patterns, by which factors
-    have half as many entries, is then the better one.
+    """Return whether partial pivoting is likely to find its pivots on the diagonal.
+
+    Then an ordering for symmetric patterns is better: the factors have half the number of entries.
     """
     turned = matrix.T.tocsc()
     if not (np.array_equal(matrix.indptr, turned.indptr) and np.array_equal(matrix.indices, turned.indices)):
@@ -186,7 +187,7 @@ def _keeps_its_diagonal(matrix: Any) -> bool:
 
 
 def _sign(permutation: np.ndarray) -> int:
-    """The sign of a permutation, which has an even cycle for each -1."""
+    """Return the sign of a permutation, which has an even cycle for each -1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -200,14 +201,14 @@ def _sign(permutation: np.ndarray) -> int:
 
 
 class Cache:
-    """The factorisations that were used last, by the content of their matrices; safe to use from several threads.
+    """A cache of the most recent factorisations, by the content of the matrices; thread-safe.
 
     Parameters
     ----------
     count : int
-        How many are kept at most.
+        The largest number of factorisations.
     nbytes : int
-        How many bytes they take together at most; the last one is kept, however large it is.
+        The largest total size in bytes. The last factorisation is kept regardless of its size.
     """
 
     def __init__(self, count: int, nbytes: int) -> None:
@@ -219,17 +220,17 @@ class Cache:
         return len(self._slots)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all factorisations."""
         with self._lock:
             self._slots.clear()
 
     def get(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
-        """The factorisation of a matrix, made where it is not known yet."""
+        """Return the factorisation of a matrix, computed if it is not in the cache."""
         key = _digest(data, first, second, n, definite)
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
-        with slot.lock:  # who wants the same matrix waits; others do not
+        with slot.lock:  # only threads with the same matrix wait
             if slot.value is not None:
                 return slot.value
             slot.value = factorize(data, first, second, n, definite)
@@ -248,7 +249,7 @@ class Cache:
 
 
 class _Slot:
-    """The place of one factorisation, and a lock while it is made."""
+    """One factorisation, and a lock during its computation."""
 
     __slots__ = ("lock", "value")
 
@@ -261,13 +262,15 @@ class _Slot:
 def _digest(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> bytes:
     digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite}".encode(), digest_size=32)
     for array in (data, first, second):
-        contiguous: Any = np.ascontiguousarray(array)  # of its buffer NumPy's types tell later versions of Python alone
+        contiguous: Any = np.ascontiguousarray(
+            array
+        )  # NumPy's types declare the buffer protocol only for later Python versions
         digest.update(contiguous)
     return digest.digest()
 
 
 def factorize(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
-    """The factors of a matrix that is not known yet."""
+    """Compute the factors of a matrix that is not in the cache."""
     return Factorization(data, first, second, n, definite)
 
 
@@ -281,9 +284,9 @@ FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 def _matrices(
     data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, *, whatever: bool = False
 ) -> Iterator[tuple[tuple[int, ...], Factorization, slice]]:
-    """For each matrix of a stack its place, its factorisation, and which of its entries are no padding (they come first).
+    """Yield for each matrix of a stack its index, its factorisation, and the slice of its entries without padding.
 
-    A matrix that is not definite, against the promise, is factorised with pivots if `whatever` is there is wanted.
+    With `whatever`, a matrix that was assumed positive definite but is not is factorised with pivoting.
     """
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
     arrays = [np.broadcast_to(a, batch + a.shape[-1:]) for a in (data, first, second)]
@@ -300,9 +303,10 @@ def _matrices(
 def solve(
     data: np.ndarray, first: np.ndarray, second: np.ndarray, b: np.ndarray, *, definite: bool, transposed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and for each matrix whether it is regular.
+    """Return solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and whether each matrix is regular.
 
-    The batch shapes of all have as many dimensions, and broadcast. Where one matrix has several right-hand sides, it is looked up once.
+    All batch shapes have the same number of dimensions, and broadcast. A matrix with several right-hand sides is looked
+    up once.
     """
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1], b.shape[:-2])
     n, k = b.shape[-2:]
@@ -321,7 +325,7 @@ def solve(
 def slogdet(
     data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Signs and logarithms of the determinants ``(...)``."""
+    """Return the signs and logarithms of the determinants ``(...)``."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
     for place, factorization, _ in _matrices(data, first, second, n, definite, whatever=True):
@@ -330,7 +334,7 @@ def slogdet(
 
 
 def inverse_at(data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool) -> tuple[np.ndarray]:
-    """The elements of the inverses at the pattern of the transposes: ``inv(A)[second, first]``, zero at padding."""
+    """Return ``inv(A)[second, first]``, the inverses at the pattern of the transposes; zero at padding."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     result = np.zeros(batch + data.shape[-1:], data.dtype)
     first, second = (np.broadcast_to(a, result.shape) for a in (first, second))

@@ -1,7 +1,7 @@
-"""Elementwise functions of several arrays in eager calls, where one is sparse.
+"""Elementwise functions of several arrays, one of them sparse, in eager calls.
 
-The result has exactly the entries that it needs: where the union or the intersection of the patterns is known, all get it,
-and the family's rule finds them alike.
+The result has exactly the entries that it needs. If the union or the intersection of the patterns is known, all arrays
+get this pattern, and the rule of the family applies to equal patterns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
 def _combination(function: ElementwiseArrayFunction[...], x: Array, y: Array) -> Combine | None:
-    """How the patterns come together; None where the compiled call is exact."""
+    """Return how to combine the patterns; None if the compiled call is exact."""
     for a in (x, y):
         if not isinstance(a, Array) or not a.stores_entries or not has_sparse_form(a):
             return None
@@ -89,7 +89,7 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
     coordinates = tuple(as_indices(keys[x.order.index(i)]) for i in range(len(sizes)))
     places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
     for i, sources in enumerate((sources_x, sources_y)):
-        if sources is not None and sources.shape[-1]:  # the keys were sorted on the way
+        if sources is not None and sources.shape[-1]:  # the keys were sorted in between
             there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
     meta = (x.core_shape, x.order, padded)
@@ -104,14 +104,14 @@ def _have_one_pattern(x: Array, y: Array) -> bool:
 
 
 def _share_coordinates(x: Sparse, y: Sparse) -> bool:
-    """Whether the coordinates of two arrays are the same in memory."""
+    """Return whether two arrays share their coordinates in memory."""
     if x.meta != y.meta or x.data.shape != y.data.shape:
         return False
     return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
 def _sorted_keys(x: Sparse, order: tuple[int, ...]) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """The coordinates on the host, sorted in an order, and what sorts them (None if they are)."""
+    """Return the coordinates on the host, sorted, and the permutation that sorts them (None if already sorted)."""
     keys = [np.asarray(x.coords[i]) for i in order]
     if x.order == order:
         return keys, None
@@ -123,7 +123,7 @@ def _sorted_keys(x: Sparse, order: tuple[int, ...]) -> tuple[list[np.ndarray], n
 
 @functools.cache
 def _of_one_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
-    """The compiled function of an array and the data of another one with the same coordinates."""
+    """Return the compiled function of an array and of the data of another array with the same coordinates."""
 
     def run(x: Sparse, data: jax.Array, background: jax.Array | None, assumptions: Assumptions) -> Any:
         result = function._trace((), x, x.rebuild((data,), background).assuming(assumptions))
@@ -135,7 +135,7 @@ def _of_one_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., An
 
 @functools.cache
 def _on_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
-    """The compiled function of two arrays whose entries are gathered at coordinates; -1 is none."""
+    """Return the compiled function of two arrays whose entries are gathered at coordinates; -1 means no entry."""
 
     def run(pair: Pair, pattern: Sparse, places: tuple[jax.Array, ...], assumptions: Sequence[Assumptions]) -> Any:
         arrays, batch = [], pattern.coords[0].shape[:-1]
@@ -156,7 +156,7 @@ def _on_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
 
 
 def register_exact(cls: type[Array]) -> None:
-    """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
+    """Make eager elementwise functions with an argument of this class return exactly the entries they need."""
     classes: tuple[type, ...]
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):

@@ -1,4 +1,4 @@
-"""The sparse form of structures that store few of their entries: what sums and products of two such structures become."""
+"""The sparse form of structures that store few entries, for sums and products of two such structures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _stores_few(x: Array) -> bool:
-    """Whether the sparse form is no larger than the dense one: an entry takes a number and two coordinates."""
+    """Return whether the sparse form is no larger than the dense one: an entry takes a number and two coordinates."""
     batch = math.prod(x.batch_shape)
     return 2 * sum(e.size for e in x.entries) <= x.size or not batch
 
@@ -41,7 +41,7 @@ def _is_narrow(x: Toeplitz) -> bool:
 
 @sparse_form.kernel(Toeplitz, when=_is_narrow)
 def _sparse_form_toeplitz(x: Toeplitz) -> Sparse:
-    # Not `freed`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
+    # Do not use `freed`: a wide matrix with all diagonals below the main one would become triangular, which is large.
     return to_sparse(at_diagonals(x, x.offsets))
 
 

@@ -1,8 +1,8 @@
-"""The patterns of sparse arrays on the host, with NumPy: where the number of entries of a result has to be known.
+"""The patterns of sparse arrays on the host, with NumPy, if the number of entries of a result must be known.
 
-As in `sparse.numerics` the arrays have no batch dimensions, and *sorted* is the lexicographic order of the coordinates as
-given. These are the symbolic passes of the algorithms that scipy.sparse uses (Gustavson, 1978, *Two fast algorithms for
-sparse matrices*), with sorting in place of linked lists.
+As in `sparse.numerics`, the arrays have no batch dimensions, and *sorted* is the lexicographic order of the coordinates
+as given. These are the symbolic passes of the algorithms of scipy.sparse (Gustavson, 1978, *Two fast algorithms for
+sparse matrices*), with sorting instead of linked lists.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def take(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The values at places, in memory that XLA takes over as it stands, without a copy: it wants addresses to be multiples of 64."""
+    """Return the values at indices, in 64-byte-aligned memory, which XLA uses without a copy."""
     memory = np.empty(places.size * values.itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 64
     result = memory[start : start + places.size * values.itemsize].view(values.dtype)
-    return np.take(values, places, out=result, mode="clip")  # any other mode goes through a second array
+    return np.take(values, places, out=result, mode="clip")  # any other mode uses a second array
 
 
 def keys(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray | None:
-    """One integer for each entry, in the order of the coordinates; None where 64 bits do not hold it."""
+    """Return an integer for each entry, in the order of the coordinates; None if 64 bits do not suffice."""
     if math.prod(n + 1 for n in sizes) >= 2**63:
         return None
     result = np.asarray(coordinates[0], np.int64)
@@ -38,13 +38,13 @@ def keys(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray 
 
 
 def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """What sorts the entries."""
+    """Return the indices that sort the entries."""
     key = keys(coordinates, sizes)
     return np.lexsort(coordinates[::-1]) if key is None else np.argsort(key)
 
 
 def order(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What sorts the entries (None if they are sorted already), and where a new coordinate begins (None if all differ)."""
+    """Return the indices that sort the entries (None if sorted), and starts of new coordinates (None if distinct)."""
     count = len(coordinates[0])
     key = keys(coordinates, sizes)
     if key is None:
@@ -57,7 +57,7 @@ def order(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.n
             return None, None
         sorting = None
         if (step < 0).any():
-            sorting = np.argsort(key)  # NumPy's vectorised sort, several times as fast as the stable one
+            sorting = np.argsort(key)  # NumPy's vectorised sort is several times faster than its stable sort
             step = np.diff(key[sorting])
         new = np.concatenate([np.ones(min(1, count), bool), step != 0])
     return sorting, None if new.all() else np.flatnonzero(new)
@@ -66,7 +66,7 @@ def order(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.n
 def find(
     coordinates: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each of the wanted coordinates how many sorted ones stand before it, and whether the next is the one."""
+    """Return for each wanted coordinate the number of preceding entries, and whether the next entry has it."""
     if len(wanted[0]) <= 8:  # without a pass over all entries
         places = [_place(coordinates, one) for one in zip(*wanted, strict=True)]
         return np.array([p for p, _ in places], np.int64), np.array([f for _, f in places], bool)
@@ -74,7 +74,7 @@ def find(
     if key is None or value is None:
         count = len(wanted[0])
         both = [np.concatenate([w, c]) for w, c in zip(wanted, coordinates, strict=True)]
-        sorting = np.lexsort(both[::-1])  # stable: the wanted stand before their equals
+        sorting = np.lexsort(both[::-1])  # stable: wanted coordinates come before equal entries
         before = np.empty(count, np.int64)
         is_wanted = sorting < count
         before[sorting[is_wanted]] = np.cumsum(~is_wanted)[is_wanted]
@@ -88,7 +88,7 @@ def find(
 
 
 def _place(coordinates: Sequence[np.ndarray], wanted: Sequence[Any]) -> tuple[int, bool]:
-    """The same for one entry: a bisection in each dimension, among the entries that agree in those before."""
+    """Look up one entry: a bisection in each dimension, among the entries that agree in the previous dimensions."""
     low, high = 0, len(coordinates[0])
     for c, w in zip(coordinates, wanted, strict=True):
         part = c[low:high]
@@ -99,7 +99,7 @@ def _place(coordinates: Sequence[np.ndarray], wanted: Sequence[Any]) -> tuple[in
 def union(
     x: Sequence[np.ndarray], y: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Two sorted sets of coordinates in one: the coordinates, and for each the place in `x` and in `y`, or -1."""
+    """Return the union of two sorted sets of coordinates, and for each its index in `x` and in `y`, or -1."""
     before, found = find(x, y, sizes)
     new = np.flatnonzero(~found)
     total = len(x[0]) + len(new)
@@ -122,16 +122,16 @@ def union(
 def intersection(
     x: Sequence[np.ndarray], y: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """The coordinates that both sorted sets have, and for each the place in `x` and in `y`."""
+    """Return the coordinates that both sorted sets have, and for each its index in `x` and in `y`."""
     before, found = find(x, y, sizes)
     place_x = before[found]
     return [c[place_x] for c in x], place_x.astype(np.int32), np.flatnonzero(found).astype(np.int32)
 
 
 def lines(sorted_coordinate: np.ndarray, wanted: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of each wanted line begin among sorted ones, and how many there are; `size` is the number of lines."""
+    """Return the start and the number of entries of each wanted row or column, of `size` in all."""
     if size > 4 * (len(sorted_coordinate) + len(wanted)):
-        first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all lines
+        first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all rows or columns
         return first, np.searchsorted(sorted_coordinate, wanted, "right") - first
     first, counts = _all_lines(sorted_coordinate, size)
     return first[wanted], counts[wanted]
@@ -144,7 +144,7 @@ def _all_lines(sorted_coordinate: np.ndarray, size: int) -> tuple[np.ndarray, np
     found = np.diff(begins, append=len(sorted_coordinate))
     if len(begins) == size:
         return begins, found
-    present = sorted_coordinate[begins]  # some lines are empty
+    present = sorted_coordinate[begins]  # some rows or columns are empty
     first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
     first[present], counts[present] = begins, found
     return first, counts
@@ -154,10 +154,11 @@ _LINES: dict[tuple[int, int], tuple[tuple[np.ndarray | None, np.ndarray, np.ndar
 
 
 def kept_lines(coordinate: jax.Array, size: int, is_sorted: bool) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """What sorts the entries by lines (None if they are sorted), where each line begins, and how many entries it has.
+    """Return the indices that sort the entries by rows (or columns; None if sorted), and the start and length of each.
 
-    Kept for as long as the JAX array of the coordinates lives: parts of one matrix are asked for again and again, in folds of a
-    cross-validation, say. It takes 16 bytes a line, and 8 an entry of what is not sorted.
+    The result is cached for the lifetime of the JAX array of the coordinates, since parts of one matrix are often
+    requested repeatedly, as in cross-validation. It takes 16 bytes for each row, and 8 for each entry of an unsorted
+    array.
     """
     key = (id(coordinate), size)
     if key not in _LINES:
@@ -171,7 +172,7 @@ def kept_lines(coordinate: jax.Array, size: int, is_sorted: bool) -> tuple[np.nd
 def product(
     x: Sequence[np.ndarray], y: Sequence[np.ndarray], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """The pattern of a product of matrices.
+    """Return the pattern of a product of matrices.
 
     Parameters
     ----------
@@ -180,13 +181,13 @@ def product(
     y : tuple of numpy.ndarray
         Rows and columns of the right factor, sorted by rows.
     shape : tuple of int
-        Rows of the left factor, what is between, and columns of the right one.
+        The number of rows of the left factor, the inner dimension, and the number of columns of the right factor.
 
     Returns
     -------
     tuple
-        For each elementary product the entry of `x` and that of `y`, in the order of the result; where each entry of the
-        result begins among these; rows and columns of the result, sorted.
+        For each elementary product the indices of the entries of `x` and `y`, in the order of the result; the starts of
+        the entries of the result among them; the rows and columns of the result, sorted.
     """
     m, inner, n = shape
     rows, between = x

@@ -5,10 +5,10 @@ these columns), with ``X = L_SJ inv(L_JJ)`` and ``Y = inv(U_JJ) U_JS``,
 
     Z_SJ = -Z_SS X        Z_JS = -Y Z_SS        Z_JJ = inv(U_JJ) inv(L_JJ) - Y Z_SJ
 
-so that the last pivots come first, and Z is known at the entries of L and U in the end (Takahashi, Fagan and Chen, 1973; Erisman and
-Tinney, 1975, *On computing certain elements of the inverse of a sparse matrix*). J is a supernode, pivots whose columns have the same rows,
-and Z_SS is a part of the dense matrix that belongs to the parent of J in the elimination tree, as in multifrontal methods (Campbell and
-Davis, 1995, *Computing the sparse inverse subset*).
+The last pivots come first, and at the end Z is known at the entries of L and U (Takahashi, Fagan and Chen, 1973;
+Erisman and Tinney, 1975, *On computing certain elements of the inverse of a sparse matrix*). J is a supernode: pivots
+whose columns have the same rows. Z_SS is a part of the dense matrix of the parent of J in the elimination tree, as in
+multifrontal methods (Campbell and Davis, 1995, *Computing the sparse inverse subset*).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 _SMALL_BRANCH = 64
-"""How many pivots a branch of the elimination tree has at most that is treated as one."""
+"""The largest number of pivots of a branch of the elimination tree that is treated as a single supernode."""
 
 
 def inverse_at(lu: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
-    """The elements ``(columns, rows)`` of the inverse of a matrix that has entries at ``(rows, columns)``.
+    """Return the elements ``(columns, rows)`` of the inverse of a matrix with entries at ``(rows, columns)``.
 
-    It takes about as many operations as the factorisation of a matrix with symmetric pattern.
+    The cost is about the cost of the factorisation of a matrix with symmetric pattern.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ def inverse_at(lu: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | N
     Returns
     -------
     numpy.ndarray, (nnz,), or None
-        None where exchanges of rows have left no symmetry in the pattern, so that this way would be the longer one.
+        None if row exchanges have destroyed the symmetry of the pattern, so that this algorithm would be slower.
     """
     n = lu.shape[0]
     r, c = lu.perm_r[rows].astype(np.int64), lu.perm_c[columns].astype(np.int64)
     below = _structure(np.minimum(r, c), np.maximum(r, c), n, 4 * lu.nnz)
     if below is None:
         return None
-    # In postorder the branches of the tree are runs of pivots, and few fronts are held at a time; L and U stay triangular.
+    # In postorder the branches of the tree are runs of pivots, and few fronts exist at a time. L and U stay triangular.
     parent, places = _postorder(below)
     below, r, c = _moved(below, places), places[r], places[c]
     begins, parents = _supernodes(parent, np.array([len(b) for b in below]))
     factors = [_Panels(lu.L, places), _Panels(lu.U.T, places)]
-    # The wanted elements by the supernode in which they are found.
+    # The wanted elements, by the supernode that contains them.
     node_of = np.repeat(np.arange(len(parents)), np.diff(begins))
     node = node_of[np.minimum(r, c)]
     order = np.argsort(node, kind="stable")
@@ -77,16 +77,16 @@ def inverse_at(lu: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | N
 
 
 def _structure(low: np.ndarray, high: np.ndarray, n: int, limit: int) -> list[np.ndarray] | None:
-    """For each pivot the rows below it in which its column, of the symmetric pattern, has entries after elimination.
+    """Return for each pivot the rows of its column, in the symmetric pattern after elimination, below the diagonal.
 
-    Those of its own, and those of the pivots whose first row it is (George and Liu, 1981, *Computer Solution of Large Sparse Positive
-    Definite Systems*, 5.5). None where there are more than `limit`.
+    They are the rows of the pivot's own column and of the pivots whose first row it is (George and Liu, 1981, *Computer
+    Solution of Large Sparse Positive Definite Systems*, 5.5). None if there are more than `limit`.
     """
     key = np.unique((low * n + high)[low != high])
     own = (key % n).astype(np.int32)
     begins = np.searchsorted(key // n, np.arange(n + 1))
     below: list[np.ndarray] = []
-    waiting: list[Any] = [[] for _ in range(n)]  # lists, and None of those before
+    waiting: list[Any] = [[] for _ in range(n)]  # lists; None after use
     total = 0
     for j in range(n):
         rows = own[begins[j] : begins[j + 1]]
@@ -106,14 +106,14 @@ def _structure(low: np.ndarray, high: np.ndarray, n: int, limit: int) -> list[np
 
 
 def _postorder(below: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The elimination tree in an order in which the branches of each pivot come right before it.
+    """Return the elimination tree in postorder: the branches of each pivot come immediately before it.
 
     Returns
     -------
     parent : numpy.ndarray
         The parent of each pivot in the new order, -1 of a root.
     places : numpy.ndarray
-        The new place of each pivot.
+        The new index of each pivot.
     """
     n = len(below)
     parent = [int(rows[0]) if len(rows) else -1 for rows in below]
@@ -122,7 +122,7 @@ def _postorder(below: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         if p >= 0:
             sizes[p] += sizes[j]
     places, taken, left = [0] * n, 0, [0] * n
-    for j in range(n - 1, -1, -1):  # a branch takes the places before its parent, or before the branch that came last
+    for j in range(n - 1, -1, -1):  # a branch comes before its parent, or before the previous branch
         p = parent[j]
         if p < 0:
             places[j] = n - 1 - taken
@@ -137,7 +137,7 @@ def _postorder(below: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moved(below: list[np.ndarray], places: np.ndarray) -> list[np.ndarray]:
-    """The structure in another order of the pivots."""
+    """Return the structure in another order of the pivots."""
     n, counts = len(below), np.array([len(rows) for rows in below])
     key = np.repeat(places * n, counts) + places[np.concatenate(below)]
     key.sort()
@@ -147,9 +147,10 @@ def _moved(below: list[np.ndarray], places: np.ndarray) -> list[np.ndarray]:
 
 
 def _supernodes(parent: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where supernodes begin (and the last one ends), and for each its parent, -1 of a root.
+    """Return the starts of the supernodes (and the end of the last), and the parent of each, -1 for a root.
 
-    They are runs of pivots with the same rows, and small branches of the tree, whose zeros cost less than calls for single pivots.
+    A supernode is a run of pivots with the same rows, or a small branch, whose zeros cost less than calls for each
+    pivot.
     """
     n = len(parent)
     joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1)
@@ -171,13 +172,13 @@ def _supernodes(parent: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.
 
 
 class _Panels:
-    """A lower triangular factor in another order of the pivots, of which a few columns are wanted as a dense matrix."""
+    """A lower triangular factor in another order of the pivots, with access to a few columns as a dense matrix."""
 
     def __init__(self, factor: Any, places: np.ndarray) -> None:
         from scipy.sparse import csc_array  # type: ignore[import-untyped]  # SciPy has no types
 
         factor = factor.tocoo()
-        stored = factor.data != 0  # a zero that SuperLU stores for company need not be in the structure
+        stored = factor.data != 0  # zeros that SuperLU stores may be outside the structure
         rows, columns = places[factor.row[stored]], places[factor.col[stored]]
         moved = csc_array((factor.data[stored], (rows, columns)), shape=factor.shape)
         self.begins: np.ndarray = moved.indptr
@@ -186,7 +187,7 @@ class _Panels:
         self.columns = np.repeat(np.arange(moved.shape[1]), np.diff(moved.indptr))
 
     def dense(self, first: int, last: int, ids: np.ndarray) -> np.ndarray:
-        """Columns from `first` to `last`, in the rows `ids`."""
+        """Return the columns from `first` to `last`, in the rows `ids`."""
         entries = slice(self.begins[first], self.begins[last])
         panel = np.zeros((len(ids), last - first), self.data.dtype)
         panel[np.searchsorted(ids, self.rows[entries]), self.columns[entries] - first] = self.data[entries]
@@ -194,7 +195,7 @@ class _Panels:
 
 
 def _front(lower: np.ndarray, upper: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
-    """Z in the rows and columns of a supernode and of those below, from L there, the transpose of U, and Z_SS."""
+    """Return Z in the rows and columns of a supernode and below, from L there, the transpose of U, and Z_SS."""
     width = lower.shape[1]
     left, right = _inverse_of_triangle(lower[:width]), _inverse_of_triangle(upper[:width])
     corner: np.ndarray = right.T @ left
@@ -210,7 +211,7 @@ def _front(lower: np.ndarray, upper: np.ndarray, inner: np.ndarray | None) -> np
 
 
 def _inverse_of_triangle(triangle: np.ndarray) -> np.ndarray:
-    """The inverse of a lower triangular matrix."""
+    """Return the inverse of a lower triangular matrix."""
     if len(triangle) == 1:
         return 1 / triangle
     from scipy.linalg.lapack import get_lapack_funcs  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""Two structures in one, where one of them is sparse: unions and intersections of coordinates."""
+"""Joins and meets with sparse arrays: unions and intersections of coordinates."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 sparse_form: Registry[Sparse] = Registry("sparse_form")
-"""``sparse_form.kernel(S)``: an array as `Sparse`, for structures that store few entries: what joins them with others."""
+"""``sparse_form.kernel(S)``: conversion to `Sparse`, for structures that store few entries; used by joins."""
 
 
 def has_sparse_form(x: Array) -> bool:
-    """Whether a structure can be made sparse at the cost of what it stores."""
+    """Return whether a structure can be converted to `Sparse` at a cost proportional to its storage."""
     return sparse_form.choose((x,), {}) is not None
 
 
 def to_sparse(x: Array) -> Sparse:
-    """The array as `Sparse` (inside a compiled call)."""
+    """Convert the array to `Sparse` (inside a compiled call)."""
     return sparse_form.required((x,)).run(x)
 
 
@@ -53,7 +53,7 @@ def sparse_matrix(
     *,
     is_sorted: bool = False,
 ) -> Sparse:
-    """The sparse form of a matrix from its entries ``(..., k)`` and their coordinates ``(k,)``, in several parts; with its background."""
+    """Return a sparse matrix from parts with entries ``(..., k)`` and coordinates ``(k,)``, and a background."""
     data, i, j = (jnp.concatenate(parts, axis=-1) for parts in (entries, rows, columns))
     if not is_sorted:
         (i, j), order = numerics.sort((i, j), jax.lax.iota(jnp.int32, i.shape[0]))
@@ -63,7 +63,7 @@ def sparse_matrix(
 
 
 def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """Rows and columns of each diagonal."""
+    """Yield the rows and columns of each diagonal."""
     dtype = _index_dtype(x.core_shape)
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         along = jax.lax.iota(dtype, d.shape[-1])
@@ -84,7 +84,7 @@ def _elements_sparse(x: Sparse, *coordinates: jax.Array) -> jax.Array:
 
 
 def is_same_pattern(x: Sparse, y: Sparse) -> bool:
-    """Whether two arrays have the very same coordinates, object for object."""
+    """Return whether two arrays have identical coordinates, object for object."""
     return x.meta == y.meta and all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
@@ -101,7 +101,7 @@ def _join_pair_sparse_sparse(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
     ) -> tuple[jax.Array, ...]:
         half = len(coordinates) // 2
         merged, place_x, place_y = numerics.merge(coordinates[:half], coordinates[half:], x._sizes())
-        place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # of its padding
+        place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # for its padding
         data_x = numerics.put(jnp.full(count, fill_x, data_x.dtype), (place_x,), data_x)
         data_y = numerics.put(jnp.full(count, fill_y, data_y.dtype), (place_y,), data_y)
         return data_x, data_y, *merged
@@ -125,7 +125,7 @@ def _common_batch(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
 
 @join_pair.kernel(Sparse, Fill, when=lambda x, y: len(y.meta) >= x.core_ndim)
 def _join_pair_sparse_fill(x: Sparse, y: Fill) -> tuple[Sparse, Sparse]:
-    """One value everywhere: entries and background of the pattern."""
+    """Return a constant as entries and background of the pattern."""
     value = y.value.reshape(y.value.shape + (1,) * (len(y.meta) - x.core_ndim))
     batch = y.shape[: y.ndim - x.core_ndim]
     value = jnp.broadcast_to(value, batch)
@@ -135,13 +135,13 @@ def _join_pair_sparse_fill(x: Sparse, y: Fill) -> tuple[Sparse, Sparse]:
 
 
 def have_sparse_forms(x: Array, y: Array) -> bool:
-    """Whether two structures can be made sparse at the cost of what they store."""
+    """Return whether two structures can be converted to `Sparse` at a cost proportional to their storage."""
     return has_sparse_form(x) and has_sparse_form(y)
 
 
 @join_pair.kernel(Sparse, Array, when=have_sparse_forms)
 def join_sparse(x: Array, y: Array) -> tuple[Array, Array]:
-    """The join of two structures that have a sparse form."""
+    """Join two structures that have a sparse form."""
     return join_pair.required((to_sparse(x), to_sparse(y))).run(to_sparse(x), to_sparse(y))
 
 
@@ -161,7 +161,7 @@ def _holds_sparse_sparse(x: Sparse, y: Sparse) -> bool:
 
 
 def intersection(x: Sparse, y: Sparse) -> Sparse:
-    """The entries of `x` where `y` has one too, as many as the one with fewer entries has."""
+    """Return the entries of `x` at which `y` has an entry; the size is the smaller number of entries."""
     if is_same_pattern(x, y):
         return x
     y = y._in_order(x.order)

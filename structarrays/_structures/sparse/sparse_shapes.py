@@ -1,4 +1,4 @@
-"""Sparse arrays in other shapes: coordinates are computed anew, in time of the number of entries; no element is looked at."""
+"""Sparse arrays in other shapes: new coordinates are computed in time proportional to the number of entries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def new_core_axes(x: Sparse, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Which of the new axes of a result belong to its core, counted in that, and which to the batch."""
+    """Return which new axes belong to the core of the result, numbered within it, and which to the batch."""
     old = [axis for axis in range(x.ndim + len(axes)) if axis not in axes]
     first = old[len(x.batch_shape)]
     return tuple(a - first for a in axes if a > first), tuple(a for a in axes if a < first)
@@ -81,7 +81,7 @@ def _squeeze_sparse(x: Sparse, *, axis: tuple[int, ...]) -> Sparse:
 
 
 def split_shape(x: Sparse, shape: Shape) -> int | None:
-    """How many dimensions of a new shape are those of the batch; None if the batch does not stay apart from the core."""
+    """Return the number of batch dimensions of a new shape; None if it mixes batch and core dimensions."""
     count = math.prod(x.batch_shape)
     core = x.shape[len(x.batch_shape) :]
     behind = len(shape) - len(core)
@@ -93,8 +93,9 @@ def split_shape(x: Sparse, shape: Shape) -> int | None:
 
 
 def can_reshape(x: Sparse, *, shape: Shape) -> bool:
-    """Whether the coordinates of a new shape can be computed: from the place in the flat array, if integers hold that, and of a matrix
-    into a matrix without it.
+    """Return whether the coordinates in a new shape can be computed.
+
+    They follow from the flat index if integers can represent it, and without it from a matrix to a matrix.
     """
     kept = split_shape(x, shape)
     if kept is None:
@@ -105,12 +106,12 @@ def can_reshape(x: Sparse, *, shape: Shape) -> bool:
 
 
 def _is_too_large(x: Sparse) -> bool:
-    """Whether there are more places than the default integers count (static)."""
+    """Return whether there are more elements than the default integers can count (static)."""
     return math.prod(x.shape[len(x.batch_shape) :]) >= np.iinfo(np.dtype(jnp.result_type(int))).max
 
 
 def changes_core(x: Sparse, shape: Shape) -> bool:
-    """Whether a new shape has another core."""
+    """Return whether a new shape has another core."""
     return split_shape(x, shape) is None or shape[split_shape(x, shape) :] != x.shape[len(x.batch_shape) :]
 
 
@@ -154,7 +155,7 @@ def _tile_sparse(x: Sparse, *, repetitions: tuple[int, ...]) -> Array:
 
 
 def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Array, int], jax.Array]) -> Sparse:
-    """Each entry several times, at the coordinates ``place(c, copy, n)`` of one axis."""
+    """Repeat each entry `count` times, at the coordinates ``place(c, copy, n)`` of one axis."""
     n = x.core_shape[axis]
     shape = (*x.core_shape[:axis], n * count, *x.core_shape[axis + 1 :])
     dtype = _index_dtype(shape)
@@ -172,12 +173,12 @@ def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Ar
     return Sparse.make((*leaves, x.background), (shape, x.order, x.padded))
 
 
-# ---- products of more than two dimensions, by those of matrices -----------------------------------------------------------
+# ---- products of more than two dimensions, by products of matrices ------------------------------------------------------
 
 
 @matmul.kernel(Sparse, Array, when=lambda x1, x2: x1.core_ndim > 2 and x2.ndim <= 2)
 def _matmul_sparse(x1: Sparse, x2: Array) -> Array:
-    """All rows of all matrices, one below the other."""
+    """Multiply all rows of all matrices as one tall matrix."""
     *ahead, m, n = x1.shape
     product = matmul.dispatch(reshape.dispatch(x1, shape=_as_rows(x1, n)), x2)
     result: Array = reshape.dispatch(product, shape=(*ahead, m, *x2.shape[1:]))
@@ -191,7 +192,7 @@ def _stacks(x1: Sparse, x2: Array) -> bool:
 @matmul.eager_kernel(Sparse, Sparse, when=_stacks)
 @matmul.eager_kernel(Sparse, Array, when=_stacks)
 def _matmul_stacks_of_sparse_eagerly(x1: Sparse, x2: Array) -> Array:
-    """The same, of two sparse arrays with exactly the entries that the product has."""
+    """Multiply stacks of two sparse arrays; the result has exactly the entries of the product."""
     *ahead, m, n = x1.shape
     return reshape(matmul(reshape(x1, _as_rows(x1, n)), x2), (*ahead, m, x2.shape[1]))
 
@@ -210,14 +211,17 @@ def _as_rows(x: Sparse, n: int) -> Shape:
 
 
 def has_sparse_differences(x: Sparse, *, axis: int, n: int) -> bool:
-    """Whether the differences store fewer entries than elements, judged by static shapes: each step may double the number of entries."""
+    """Return whether the differences store fewer entries than elements, by static shapes.
+
+    Each step may double the number of entries.
+    """
     few = x.nnz * 2**n <= max(math.prod(x.core_shape), SMALL**2)
     return in_core(x, (axis,)) and x.core_ndim >= 2 and few
 
 
 @diff.kernel(Sparse, when=has_sparse_differences)
 def diff_sparse(x: Sparse, *, axis: int, n: int) -> Array:
-    """The difference of the array without its first and without its last slices along the axis."""
+    """Subtract the array without its last slice along the axis from the array without its first slice."""
     core = axis - len(x.batch_shape)
     for _ in range(n):
         size = x.core_shape[core]

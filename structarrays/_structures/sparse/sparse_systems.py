@@ -1,7 +1,7 @@
 """Linear systems and determinants of sparse matrices, with derivatives: the compiled side of `sparse_direct`.
 
-All is about one matrix ``(n, n)`` without batch dimensions, given by `data` ``(nnz,)`` and the coordinates `first` and `second`
-``(nnz,)`` in the order in which they are sorted; it may have padding. `jax.vmap` maps everything.
+All functions are about one matrix ``(n, n)`` without batch dimensions, given by `data` ``(nnz,)`` and the coordinates
+`first` and `second` ``(nnz,)`` in sort order; it may have padding. `jax.vmap` maps all arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = 1 << 22
-"""About how many numbers a block of columns of the inverse, and its products with the entries, may take."""
+"""The approximate number of elements of a block of columns of the inverse, and of its products with the entries."""
 
 
 def solve(
@@ -35,10 +35,10 @@ def solve(
     definite: bool = False,
     padded: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """The solution of ``A @ x = b``, where ``A[first, second] = data``, or of ``A.T @ x = b``.
+    """Return the solution of ``A @ x = b``, where ``A[first, second] = data``, or of ``A.T @ x = b``.
 
-    The derivative is that of the equation, ``A dx = db - dA x``: with respect to the entries it is made up of the elements of an outer
-    product at their coordinates.
+    The derivative follows from ``A dx = db - dA x``. With respect to the entries it consists of the elements of an
+    outer product at their coordinates.
 
     Parameters
     ----------
@@ -47,24 +47,24 @@ def solve(
     b : jax.Array, (n, k)
         The right-hand sides.
     transposed : bool
-        Which system is solved.
+        Whether to solve the transposed linear system.
     definite : bool
-        Whether the matrix is taken for Hermitian and positive definite, and fails if it is not.
+        Whether the matrix is assumed Hermitian and positive definite; then other matrices count as singular.
     padded : bool
         Whether some of the entries may be padding.
 
     Returns
     -------
     x : jax.Array, (n, k)
-        NaN where the matrix is singular.
+        NaN if the matrix is singular.
     ok : jax.Array, bool scalar
-        Whether it is not.
+        Whether the matrix is regular.
     """
     rows, columns = (second, first) if transposed else (first, second)
     frozen = lax.stop_gradient(data)
 
     def matvec(x: jax.Array) -> jax.Array:
-        # The derivative of the product by its factor, which is linear to the eyes of JAX; the product has a rule of its own.
+        # The derivative of the product by its factor, in a form that JAX knows to be linear.
         def product(x: jax.Array) -> jax.Array:
             result: jax.Array = sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
             return result
@@ -85,9 +85,10 @@ def solve(
 def slogdet(
     data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """The sign of the determinant (of a complex matrix: a number of magnitude 1), and the logarithm of its magnitude.
+    """Return the sign of the determinant (complex: a phase of magnitude 1), and the logarithm of its magnitude.
 
-    With the derivative ``d log(det(A)) = sum(inv(A).T * dA)``, in which only the elements of the inverse at the entries of A count.
+    The derivative is ``d log(det(A)) = sum(inv(A).T * dA)``. It needs only the elements of the inverse at the entries
+    of A.
     """
     function = functools.partial(sparse_direct.slogdet, n=n, definite=definite)
     real = jnp.finfo(data.dtype).dtype
@@ -111,7 +112,7 @@ def _slogdet_jvp(
 def inverse_at(
     data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
 ) -> jax.Array:
-    """The elements ``(second, first)`` of the inverse, ``(nnz,)``: those at the entries of the transpose; zero at padding."""
+    """Return the elements ``(second, first)`` of the inverse, ``(nnz,)``; zero at padding."""
     function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite)
     elements: jax.Array = on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
     return elements
@@ -121,7 +122,7 @@ def inverse_at(
 def _inverse_at_jvp(
     n: int, definite: bool, padded: bool, primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, jax.Array]:
-    """By the solutions for unit vectors, which have derivatives: ``-inv(A) dA inv(A)`` needs whole columns, a block at a time."""
+    """Differentiate solutions for unit vectors: ``-inv(A) dA inv(A)`` needs whole columns, one block at a time."""
     data, first, second = primals
 
     def by_columns(data: jax.Array) -> jax.Array:
@@ -136,7 +137,7 @@ def _by_columns(
 ) -> jax.Array:
     width = max(1, min(n, _NUMBERS // max(1, n, data.shape[0])))
 
-    @jax.checkpoint  # or each block would be kept for the derivative in reverse, and all of them are the inverse
+    @jax.checkpoint  # otherwise reverse mode would store all blocks, that is, the whole inverse
     def block(data: jax.Array, start: jax.Array) -> jax.Array:
         unit = (lax.iota(first.dtype, n)[:, None] == start + lax.iota(first.dtype, width)).astype(data.dtype)
         x, _ = solve(data, first, second, unit, False, definite, padded)

@@ -1,4 +1,4 @@
-"""Writes into sparse arrays: in place where entries are stored; elsewhere they are inserted."""
+"""Writes into sparse arrays: stored entries are replaced in place, other entries are inserted."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ..._core.array.base import Array
     from ..._core.typing import Shape
 
-_MANY = 4  # a write of more elements than so many times the entries makes the array dense
+_MANY = 4  # a write of more than this many times the stored entries makes the array dense
 
 
 @write_entries.kernel(Sparse)
 def _write_entries_sparse(x: Sparse, items: Sequence[indexing.Item], value: Array, owned: bool) -> Sparse | None:
-    """Any key that leaves the batch whole, if it selects few elements beside what is stored."""
+    """Write to any key that covers the whole batch, if it selects few elements compared with the stored entries."""
     batch = len(x.batch_shape)
     if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):
         return None
@@ -53,18 +53,18 @@ def _write_entries_sparse(x: Sparse, items: Sequence[indexing.Item], value: Arra
     for b in np.ndindex(*x.batch_shape):
         places[b] = host.find([np.asarray(k[b]) for k in x._keys()], [where[i] for i in x.order], x._sizes())[0]
     data = (_write_donated if owned else _write)(x.data, places, elements)
-    if not owned:  # from here on the handle owns all of its parameters, so none may be another array's
+    if not owned:  # the handle now owns all its parameters: none may be shared with another array
         x = x.map_parameters(jnp.copy)
     return Sparse.make((data, *x.coords, x.background), x.meta)
 
 
 def _selected(items: Sequence[indexing.Item], sizes: Shape) -> tuple[Shape, list[np.ndarray]] | None:
-    """The shape of what a key selects, and an index array for each dimension that broadcasts to it; None if traced."""
+    """Return the shape of the selection, and a broadcastable index array for each dimension; None if traced."""
     arrays = [item.array for item in items if item.kind == "array"]
     if any(isinstance(a, jax.core.Tracer) for a in arrays):
         return None
     axes, key = [], indexing.as_key(items)
-    # NumPy says itself which axes the result has: a broadcast view of the coordinates of each dimension costs nothing.
+    # NumPy determines the axes of the result; a broadcast view of the coordinates of each dimension costs nothing.
     for axis, n in enumerate(sizes):
         line = np.arange(n).reshape((n,) + (1,) * (len(sizes) - axis - 1))
         axes.append(np.broadcast_to(line, sizes)[key])
@@ -83,7 +83,7 @@ _write_donated = explicit.jit(_write_data, donate_argnums=0)
 
 
 def _storing(x: Sparse, where: Sequence[np.ndarray], owned: bool) -> tuple[Sparse, bool]:
-    """The array with entries at all of these coordinates, and whether its parameters are its own."""
+    """Return the array with entries at all of these coordinates, and whether the handle owns its parameters."""
     wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
     sizes = x._sizes()
     sorting, begins = host.order(wanted, sizes)
@@ -115,12 +115,12 @@ def _storing(x: Sparse, where: Sequence[np.ndarray], owned: bool) -> tuple[Spars
 
 
 def _write_traced(x: Sparse, where: Sequence[np.ndarray], value: jax.Array) -> Sparse:
-    """The same with static sizes: one more entry for each element written, unused where it was stored before."""
+    """Write with static sizes: one new entry for each element written, unused if the element was stored before."""
     wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
     sorting, begins = host.order(wanted, x._sizes())
     sorting = np.arange(len(wanted[0])) if sorting is None else sorting
     last = np.arange(len(sorting)) if begins is None else np.append(begins[1:], len(sorting)) - 1
-    chosen = sorting[last]  # of equal places the last one written
+    chosen = sorting[last]  # the last element written to each position
     new, value = tuple(jnp.asarray(w[chosen]) for w in wanted), value[..., chosen]
     total = x.nnz + len(chosen)
 
@@ -142,7 +142,7 @@ def _write_traced(x: Sparse, where: Sequence[np.ndarray], value: jax.Array) -> S
 def _write_entries_batch_of_sparse(
     x: Sparse, items: Sequence[indexing.Item], value: Array, owned: bool
 ) -> Array | None:
-    """Arrays of the batch: each is written by itself, and put into its place."""
+    """Write into each selected array of the batch separately, and put it back."""
     batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
     whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
     if whole or not indexing.is_basic(batch) or moves_axes(items):
@@ -169,6 +169,6 @@ def _write_entries_batch_of_sparse(
 
 
 def _replaces(value: Array, part: Sparse) -> bool:
-    """Whether a value can stand in the place of whole arrays."""
+    """Return whether a value can replace whole arrays."""
     fits = value.core_ndim == part.core_ndim and value.shape[len(value.batch_shape) :] == part.core_shape
     return fits and value.background is None and part.background is None and has_sparse_form(value)

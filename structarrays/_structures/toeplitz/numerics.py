@@ -35,9 +35,10 @@ def product(
     Parameters
     ----------
     first_a, shape_a, first_b, shape_b
-        The offset of the first diagonal and the core shape of each factor, ``(m, n)`` and ``(n, p)``; no dimension is
-        0. a, b : jax.Array, (..., d) and (..., e)
-            The values of the diagonals, with one inexact dtype and one batch shape.
+        The offset of the first diagonal and the core shape of each factor, ``(m, n)`` and ``(n, p)``, not
+        empty.
+    a, b : jax.Array, (..., d) and (..., e)
+        The values of the diagonals, with one inexact dtype and one batch shape.
 
     Returns
     -------

@@ -162,7 +162,7 @@ def test_from_dense(rng):
     np.testing.assert_array_equal(dense(jax.jit(lambda a: sa.Sparse.from_dense(a, nnz=12))(a)), a)
     with pytest.raises(ValueError, match="nnz must be given"):
         jax.jit(sa.Sparse.from_dense)(a)
-    with pytest.raises(ValueError, match="nnz is 1, but a has"):
+    with pytest.raises(ValueError, match="nnz must be at least"):
         sa.Sparse.from_dense(np.eye(3), nnz=1)
 
 
@@ -594,7 +594,7 @@ def test_errors_of_conversions_say_what_to_do():
         sa.asarray(x)
     with pytest.raises(ValueError, match="a must have at least one dimension"):
         sa.Sparse.from_dense(3.0)
-    with pytest.raises(ValueError, match="no background, got 1.0"):
+    with pytest.raises(ValueError, match="no background .*, got 1.0"):
         sa.exp(sa.Sparse.from_scipy(x)).to_scipy()
 
 
@@ -617,7 +617,7 @@ def test_rows_that_stand_together(key, order):
 def test_the_error_of_a_traced_product_says_what_keeps_the_structure():
     design = sa.Sparse(np.ones(40), (np.arange(40), np.arange(40) % 10), (40, 10))
     with sa.densify("error"):
-        with pytest.raises(sa.DensifyError, match="outside of jit it is Sparse, and sa.Product.* holds both"):
+        with pytest.raises(sa.DensifyError, match="outside jit for a Sparse result, or use sa.Product.* stores both"):
             jax.jit(sa.matmul)(*opened((design.mT, design)))
         assert type(design.mT @ design) is sa.Sparse
         assert type(jax.jit(sa.Product)(design.mT, design)) is sa.Product
