@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(page for page in HERE.glob("*.md") if page.name != "index.md")
+PAGES = sorted(page for page in HERE.glob("*.md") if page.name not in ("index.md", "results.md"))
 
 
 def example(page: Path):

@@ -8,7 +8,7 @@ import pytest
 from structarrays._numerics import dense_searching as searching
 from structarrays._numerics import dense_sets as sets
 from structarrays._numerics import dense_sorting as sorting
-from structarrays._structures.permutation import ordering
+from structarrays._structures.permutation import ordered as ordering
 
 WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
 

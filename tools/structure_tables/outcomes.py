@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from .uses import Use
 
-KERNEL = re.compile(r"^(?:eager )?kernel (\S+) \(.*\)$")
 EAGER = (sa.Sparse, sa.Permutation)
 """Eager results of these depend on values: for one, the number of entries of a sparse product."""
 
@@ -30,7 +28,7 @@ REFUSALS = (TypeError, ValueError, np.linalg.LinAlgError)
 
 
 class Outcome(NamedTuple):
-    """A cell of the table: the classes of the results, and how they are computed."""
+    """A cell of the table: the classes of the results, and whether an operand became dense."""
 
     result: str
     how: str = ""
@@ -47,12 +45,9 @@ def _names(result: Any) -> list[str]:
 
 
 def outcome_of(log: sa.Log, result: Any) -> Outcome:
-    """The outcome of a call that was logged: the classes, and the last outermost kernel."""
+    """The outcome of a call that was logged: the classes, and whether an operand became dense."""
     found = _names(result)
-    outermost = [e.how for e in log.events if not e.depth and not e.densified]
-    how = [KERNEL.sub(r"\1", outermost[-1])] if outermost else []
-    how += ["dense form"] if log.densifications else []
-    return Outcome(", ".join(found if len(set(found)) > 1 else found[:1]), ", ".join(how))
+    return Outcome(", ".join(found if len(set(found)) > 1 else found[:1]), "dense form" if log.densifications else "")
 
 
 @contextlib.contextmanager
@@ -101,7 +96,7 @@ def outcome(use: Use, first: str, second: str | None = None) -> Outcome | None:
     >>> from structure_tables.outcomes import outcome
     >>> from structure_tables.uses import Use
     >>> outcome(Use("matmul", "A @ B"), "Diagonal", "Banded")
-    Outcome(result='Banded', how='matmul_diagonal')
+    Outcome(result='Banded', how='')
     """
     second = first if second == SAME else second
     structures = (first,) if second is None else (first, second)

@@ -11,7 +11,7 @@ FILE = Path(__file__).parents[2] / "docs" / "structures" / "results.md"
 TEXT = """\
 # What structure does a result have?
 
-Choose a function and its operands. The table shows the structure of the result, and which kernel computes it.
+Choose a function and its operands. The table shows the structure of the result, and whether an operand becomes dense.
 A sum has the narrowest structure that holds both operands. An elementwise product has the structure that both have in common.
 A function without a rule uses the dense form, under the [policy](../design/semantics.md#structure-is-never-lost-in-silence).
 
@@ -70,9 +70,8 @@ sort Dense of shape (3, 3) 1
 | `Dense` | a dense array: a vector, a number, or a matrix that has no structure |
 | `jax.Array` | the dense result of code that runs through [`structured`](../how_to/run_jax_code.md) |
 | `raises …` | the function does not accept these operands |
-| how: a name | the kernel, or the rule of a family of functions |
 | how: dense form | a structured operand is made dense on the way; the policy of `sa.densify` allows, reports or forbids that |
-| how: – | no kernel is named: one function serves all arrays, or several kernels run (code of JAX) |
+| how: – | no operand becomes dense; `sa.explain` names the kernels |
 
 The table shows matrices of {size:,} rows without batch dimensions, after `import structarrays as sa`. The elements are real where
 the function accepts real numbers. `vector` has {size:,} elements, `three columns` is a dense matrix, `number` is a 0-d array.

@@ -47,4 +47,4 @@ def outcome_of_program(code: str, structure: str) -> Outcome | None:
         return None
     first = next(iter(jax.tree.leaves(result, is_leaf=lambda v: isinstance(v, sa.Array))), None)
     # Which kernels run depends on the version of JAX.
-    return None if first is None else outcome_of(log, first)._replace(how="dense form" if log.densifications else "")
+    return None if first is None else outcome_of(log, first)

@@ -121,8 +121,9 @@ def restrict(x: Array, like: Array) -> Array:
 
 
 def same_structure(x: Array, y: Array) -> bool:
-    """Return whether two arrays have the same structure, so that `jax.lax.scan` and `cond` accept one instead of the
-    other.
+    """Return whether two arrays have the same structure.
+
+    `jax.lax.scan` and `jax.lax.cond` require this of the arrays that they exchange.
 
     It compares class and static part, the presence of a background, and the assumptions. JAX compares dtypes and shapes
     itself.

@@ -57,7 +57,9 @@ def test_to_dia_of_diagonals_and_in_transforms(rng):
     data = jax.jit(lambda x: x.to_dia()[0])(x)
     np.testing.assert_array_equal(data, x.to_dia()[0])
     np.testing.assert_array_equal(jax.vmap(lambda x: x.to_dia()[0])(x), data)
-    with pytest.raises(ValueError, match="to_dia: the array must have no background, which the layout cannot store, got 1"):
+    with pytest.raises(
+        ValueError, match="to_dia: the array must have no background, which the layout cannot store, got 1"
+    ):
         sa.exp(x[0]).to_dia()
 
 
