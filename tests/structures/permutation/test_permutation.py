@@ -176,7 +176,7 @@ def test_from_dense(rng):
     assert sa.Permutation.from_dense(np.zeros((0, 0))).shape == (0, 0)
     for bad, message in (
         (np.ones((2, 3)), "square"), (np.ones(3), "square"), ([[1.0, 0.5], [0.0, 1.0]], r"0 and 1, got 0.5 at \(0, 1\)"),
-        ([[0.0, 0.0], [0.0, 1.0]], "a single 1 in each row, got 0 in row 0"), ([[0, 1], [0, 1]], "each column .* column 0"),
+        ([[0.0, 0.0], [0.0, 1.0]], "a single 1 in each row, got 0 in row 0"), ([[0, 1], [0, 1]], "each column, .* column 0"),
         ([[np.nan, 1.0], [1.0, 0.0]], "got nan"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
