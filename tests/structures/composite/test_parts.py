@@ -484,7 +484,11 @@ def test_rectangular_empty_and_integer_blocks():
         ([[1.0]], ValueError, "blocks[0][0] must be a matrix or a stack of matrices, got shape ()"),
         ([[np.eye(2), np.eye(3)]], ValueError, "the blocks of row 0 must have the same number of rows"),
         ([[np.eye(2)], [np.ones((2, 3))]], ValueError, "the blocks of column 0 must have the same number of columns"),
-        ([[np.eye(2)], [np.eye(2)] * 2], ValueError, "the rows of blocks must have the same number of blocks, got 1, 2"),
+        (
+            [[np.eye(2)], [np.eye(2)] * 2],
+            ValueError,
+            "the rows of blocks must have the same number of blocks, got 1, 2",
+        ),
         ([[np.eye(2), None], [None, None]], ValueError, "blocks[1][0] is None, and its row has no other block"),
         ([[np.eye(2, dtype=bool)]], TypeError, "blocks[0][0] must have a numeric dtype"),
     ],
