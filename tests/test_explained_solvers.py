@@ -17,7 +17,7 @@ SYMMETRIC = sa.Symmetric(np.eye(20))
 PARTS = {
     "Identity": (sa.Identity(N), "a division"),
     "Diagonal": (sa.Diagonal(np.ones(N)), "a division"),
-    "tridiagonal": (TRIDIAGONAL, "tridiagonal elimination with pivots"),
+    "tridiagonal": (TRIDIAGONAL, "tridiagonal elimination with partial pivoting"),
     "tridiagonal, definite": (sa.assume(TRIDIAGONAL, "positive_definite"), "LDL\\^H"),
     "banded": (PENTADIAGONAL, "without pivots if stable"),
     "banded, triangular": (sa.Banded([np.ones(N), ONE], (0, 1), (N, N)), "substitution"),

@@ -80,7 +80,7 @@ def _solve_dense_dense(x1: Dense, x2: Dense) -> tuple[Dense, jax.Array]:
         remark("Cholesky's factorisation, since it is assumed positive definite; n**3 / 3 operations")
         data, ok = positive_definite.solve(x1.data, x2.data)
     else:
-        remark("LU with partial pivoting, as nothing is assumed; 2 n**3 / 3 operations")
+        remark("LU with partial pivoting (no assumption); 2 n**3 / 3 operations")
         data, ok = linalg_dense.solve(x1.data, x2.data)
     return Dense.make((data,)), ok
 

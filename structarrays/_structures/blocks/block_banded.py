@@ -91,7 +91,7 @@ class BlockBanded(Blocks):
         for i, b in enumerate(blocks):
             if b.shape[-2:] != block or 0 in block:
                 raise ValueError(
-                    f"blocks must have the same nonempty block shape, got {block} and blocks[{i}] of {b.shape[-2:]}"
+                    f"blocks must be nonempty and have the same block shape, got {block} and blocks[{i}] of {b.shape[-2:]}"
                 )
         if shape is None:
             count = blocks[0].shape[-3] + abs(offsets[0])

@@ -489,7 +489,7 @@ def test_rectangular_empty_and_integer_blocks():
             ValueError,
             "the rows of blocks must have the same number of blocks, got 1, 2",
         ),
-        ([[np.eye(2), None], [None, None]], ValueError, "blocks[1][0] is None, and no other block of its row"),
+        ([[np.eye(2), None], [None, None]], ValueError, "blocks[1][0] is None, and its row has no other block"),
         ([[np.eye(2, dtype=bool)]], TypeError, "blocks[0][0] must have a numeric dtype"),
     ],
 )
