@@ -1,4 +1,4 @@
-"""Compiled programs on disk: serialization of our classes for ``jax.export``, and JAX's persistent compilation cache."""
+"""Compiled programs on disk: serialization of our classes for ``jax.export``, and JAX's compilation cache."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _name(cls: type) -> str:
 
 
 def _written(aux: Any) -> bytes:
-    """Serialize the static part of a pytree: class, meta, assumptions, and constant indices (null if they are leaves)."""
+    """Serialize the static part of a pytree: class, meta, assumptions and constant indices (null if these are leaves)."""
     (cls, meta, assumptions), *constants = aux if isinstance(aux, Indexed) else (aux, ())
     parts = [name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]
     indices = None if isinstance(aux, Variable) else [_indices_node(c.array) for c in constants[0]]

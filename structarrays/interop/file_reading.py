@@ -5,7 +5,8 @@ A file may come from anyone. Reading a file takes time and memory in proportion 
 
 - members are neither compressed nor overlapping, so that all members together are no larger than the file;
 - a pattern matches the header of a ``.npy``, which NumPy would evaluate as Python;
-- each object of the description becomes a value as soon as the JSON parser has read it, so that no tree of dictionaries is built;
+- each object of the description becomes a value as soon as the JSON parser has read it, instead of a tree of
+  dictionaries;
 - `validation` checks the static part and the parameters of an array, and traces nothing.
 """
 
@@ -47,8 +48,10 @@ if TYPE_CHECKING:
 VERSION = 1
 DESCRIPTION = "structarrays.json"
 MOST_LEVELS = 500
-"""The largest depth of nested objects and lists in a description; a saved list takes two levels. Python's recursion limit must not decide: it
-differs between versions, and users can raise it."""
+"""The largest depth of nested objects and lists in a description; a saved list takes two levels.
+
+Python's recursion limit cannot replace it: it differs between versions, and users can raise it.
+"""
 RESULTS: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
@@ -69,8 +72,8 @@ FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.start
 class _Opening:
     """A file that refuses reads of more than `most` bytes, until `most` is None.
 
-    `zipfile` makes an object for each entry of the table of contents. A hostile table has many entries without members. In a file of `save`
-    the table takes less than half of the file.
+    `zipfile` makes an object for each entry of the table of contents. A hostile table has many entries without members.
+    In a file of `save` the table takes less than half of the file.
     """
 
     def __init__(self, file: Any, most: int | None) -> None:
@@ -169,7 +172,8 @@ def check_nesting(text: str, name: str) -> None:
     Raises
     ------
     ValueError
-        If the description is nested too deeply, or has too many lists: a list takes as much memory as thirty characters.
+        If the description is nested too deeply, or has too many lists: a list takes as much memory as thirty
+        characters.
     """
     levels, lists = nesting(text)
     if levels > MOST_LEVELS:

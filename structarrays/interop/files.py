@@ -58,8 +58,8 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
     Raises
     ------
     TypeError
-        If `tree` contains any other object, a traced array, or an array of Python objects; the message names its position.
-        If `file` is neither a path nor a file object.
+        If `tree` contains any other object, a traced array, or an array of Python objects; the message names its
+        position. If `file` is neither a path nor a file object.
     ValueError
         If `tree` is nested too deeply, or a container contains itself.
     FileNotFoundError
@@ -72,7 +72,8 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
     Notes
     -----
     The file is an ``.npz`` file of NumPy with a description in JSON. Its size is the size of the stored entries. `load`
-    restores data type, structure, assumptions and all bits. Arrays that are sharded over devices are gathered on the host.
+    restores data type, structure, assumptions and all bits. Arrays that are sharded over devices are gathered on the
+    host.
 
     Examples
     --------
@@ -135,8 +136,8 @@ def load(file: str | PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, or was not written by `save`. If the file contains an array of a class that is not imported.
-        If the file contains a 64-bit array and JAX's 64-bit mode is off.
+        If the file is damaged, or was not written by `save`. If the file contains an array of a class that is not
+        imported. If the file contains a 64-bit array and JAX's 64-bit mode is off.
     OSError
         If the file cannot be read.
     TypeError

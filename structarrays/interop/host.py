@@ -44,41 +44,42 @@ def host_function(
     Parameters
     ----------
     fun : callable, optional
-        Function of NumPy arrays, or pytrees of NumPy arrays, that returns NumPy arrays or a pytree of them. It must be pure:
-        JAX may call it any number of times, or not at all if the result is unused. It must not call JAX or this library.
-        Without `fun`, the result is a decorator.
+        Function of NumPy arrays, or pytrees of NumPy arrays, that returns NumPy arrays or a pytree of them. It must be
+        pure: JAX may call it any number of times, or not at all if the result is unused. It must not call JAX or this
+        library. Without `fun`, the result is a decorator.
     result : pytree, or callable
         Shapes and data types of the result: a pytree whose leaves have a ``shape`` and a ``dtype``, such as
-        `jax.ShapeDtypeStruct`. A callable receives the arguments, with a `jax.ShapeDtypeStruct` for each array, and returns
-        that pytree.
+        `jax.ShapeDtypeStruct`. A callable receives the arguments, with a `jax.ShapeDtypeStruct` for each array, and
+        returns that pytree.
     vjp : callable, optional
         Rule for reverse-mode derivatives (`jax.grad`): ``vjp(arguments, result, cotangents)`` receives the tuple of
-        arguments, the result, and the cotangents, a pytree like the result (None for integers and booleans). It returns a
-        tuple with one cotangent for each argument: a pytree like the argument, or None for zero.
+        arguments, the result, and the cotangents, a pytree like the result (None for integers and booleans). It returns
+        a tuple with one cotangent for each argument: a pytree like the argument, or None for zero.
     jvp : callable, optional
-        Rule for forward-mode derivatives: ``jvp(arguments, result, tangents)`` receives the tangents of the arguments (None
-        for integers and booleans) and returns the tangent of the result. It must be linear in the tangents. `jax.grad`
-        transposes the rule if it is written in JAX.
+        Rule for forward-mode derivatives: ``jvp(arguments, result, tangents)`` receives the tangents of the arguments
+        (None for integers and booleans) and returns the tangent of the result. It must be linear in the tangents.
+        `jax.grad` transposes the rule if it is written in JAX.
     vmap_method : {"sequential", "expand_dims", "broadcast_all"}, default "sequential"
-        How `jax.vmap` calls `fun`. ``"sequential"`` calls `fun` once for each element of the batch, in one callback. The
-        other methods call it once, with arrays and results that have leading batch dimensions. With ``"expand_dims"`` these
-        have length 1 for arguments that are not mapped; with ``"broadcast_all"`` they have full length.
+        How `jax.vmap` calls `fun`. ``"sequential"`` calls `fun` once for each element of the batch, in one callback.
+        The other methods call it once, with arrays and results that have leading batch dimensions. With
+        ``"expand_dims"`` these have length 1 for arguments that are not mapped; with ``"broadcast_all"`` they have full
+        length.
 
     Returns
     -------
     callable
-        Function with the positional arguments of `fun`: arrays of this namespace, of JAX or NumPy, numbers, and pytrees of
-        these. It returns arrays of this namespace if an argument is one, and arrays of JAX otherwise.
+        Function with the positional arguments of `fun`: arrays of this namespace, of JAX or NumPy, numbers, and pytrees
+        of these. It returns arrays of this namespace if an argument is one, and arrays of JAX otherwise.
 
     Raises
     ------
     TypeError
-        If `fun` or a rule is not callable, both rules are given, or `result` is missing. When called: if an argument is not
-        an array, or a derivative is required and there is no rule. In compiled code, an error of `fun` is raised as a runtime
-        error of JAX with the same message.
+        If `fun` or a rule is not callable, both rules are given, or `result` is missing. When called: if an argument is
+        not an array, or a derivative is required and there is no rule. In compiled code, an error of `fun` is raised as
+        a runtime error of JAX with the same message.
     ValueError
-        If `vmap_method` is unknown. When called: if `fun` returns other shapes than `result`, another pytree, or data types
-        that cannot be cast to those in `result` within their kind.
+        If `vmap_method` is unknown. When called: if `fun` returns other shapes than `result`, another pytree, or data
+        types that cannot be cast to those in `result` within their kind.
     DensifyError
         When called: if the policy of `densify` forbids the dense form of a structured argument.
 
@@ -88,15 +89,15 @@ def host_function(
 
     Notes
     -----
-    `fun` receives structured arguments in dense form, under the policy of `densify`. Their gradients have their structure:
-    the rule differentiates with respect to the dense matrix, and the chain rule leads from there to the stored entries. To
-    avoid the dense form, pass the parameters instead: ``f(A.diag)`` for ``f(A)``.
+    `fun` receives structured arguments in dense form, under the policy of `densify`. Their gradients have their
+    structure: the rule differentiates with respect to the dense matrix, and the chain rule leads from there to the
+    stored entries. To avoid the dense form, pass the parameters instead: ``f(A.diag)`` for ``f(A)``.
 
     The rules receive and return arrays of JAX, and are traced like any code. A rule may call another `host_function`.
     Higher derivatives are derivatives of the rules.
 
-    The arguments of `fun` are copies, which `fun` may keep and modify. Outside of transformations, `fun` is called directly:
-    its errors are raised unchanged, and a debugger can enter it.
+    The arguments of `fun` are copies, which `fun` may keep and modify. Outside of transformations, `fun` is called
+    directly: its errors are raised unchanged, and a debugger can enter it.
 
     Examples
     --------

@@ -28,7 +28,7 @@ _GRID = "display:grid;grid-template-columns:max-content auto;column-gap:1em;alig
 
 
 def to_html(x: Array) -> str:
-    """Return the HTML of an array. The function never raises, computes nothing, and reads the values that `repr` reads."""
+    """Return the HTML of an array. The function never raises, computes nothing, and reads the same values as `repr`."""
     try:
         return _card(x)
     except Exception:  # leaves that are not arrays, or have too few dimensions

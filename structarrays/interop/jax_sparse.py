@@ -41,8 +41,8 @@ def to_sparse(x: Array, /, format: str = "bcoo") -> BCOO | BCSR:
     TypeError
         If `x` is not an array of this namespace.
     ValueError
-        If `format` is unknown, or `x` has a background or is 0-dimensional. If `x` is traced and the number of its entries is
-        data-dependent.
+        If `format` is unknown, or `x` has a background or is 0-dimensional. If `x` is traced and the number of its
+        entries is data-dependent.
     DensifyError
         If the structure does not store entries (such as `LowRank`) and the policy of `densify` forbids the dense form.
 
@@ -67,8 +67,8 @@ def from_sparse(x: Any, /) -> Array:
     Parameters
     ----------
     x : jax.experimental.sparse.BCOO or jax.experimental.sparse.BCSR
-        Array to convert. Its batch dimensions remain batch dimensions. Entries with indices out of range are padding, and
-        duplicate entries are summed.
+        Array to convert. Its batch dimensions remain batch dimensions. Entries with indices out of range are padding,
+        and duplicate entries are summed.
 
     Returns
     -------
@@ -105,7 +105,8 @@ def from_sparse(x: Any, /) -> Array:
     if stored.all():
         return Sparse(data, coordinates, shape)
     if x.n_batch:
-        # Each matrix has its own padding. The constructor for traced coordinates, which may be out of range, removes it.
+        # Each matrix has its own padding. The constructor for traced coordinates, which may be out of range, removes
+        # it.
         sorted_out: Sparse = explicit.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
         return sorted_out
     return Sparse(data[np.flatnonzero(stored)], tuple(c[stored] for c in host), shape)

@@ -143,8 +143,8 @@ def combine(name: str, x1: Any, x2: Any) -> Result:
     """Apply a Python operator to an array of this library and a foreign operand.
 
     An array of `scipy.sparse` is converted. With a `scipy.sparse.linalg.LinearOperator` our matrix becomes a linear
-    operator, too (``*`` is the product, as SciPy defines it). With a table of pandas our array becomes dense. For any other
-    operand the function returns NotImplemented, so that Python tries the operator of the operand.
+    operator, too (``*`` is the product, as SciPy defines it). With a table of pandas our array becomes dense. For any
+    other operand the function returns NotImplemented, so that Python tries the operator of the operand.
 
     Raises
     ------

@@ -224,8 +224,8 @@ def from_operator(operator: lx.AbstractLinearOperator, /) -> Array:
     -------
     array, (M, N)
         A `Diagonal` or a tridiagonal `Banded` if the class or the tags of `operator` say so. Sums, multiples and
-        compositions are computed from the converted parts. Otherwise ``as_matrix()`` as `Triangular` or `Dense`. Symmetric
-        and positive semidefinite tags become assumptions, unless the structure implies them.
+        compositions are computed from the converted parts. Otherwise ``as_matrix()`` as `Triangular` or `Dense`.
+        Symmetric and positive semidefinite tags become assumptions, unless the structure implies them.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """NumPy's functions on our arrays: our counterpart if there is one, a conversion otherwise (docs/design/semantics.md).
 
-NumPy calls ``Array.__array_function__``, which calls `apply_function` here. `numpy_functions` and `numpy_composed` contain
-the counterparts, `numpy_writes` the functions that write into an argument, `numpy_ufuncs` the ufuncs, and `numpy_host` the
-conversions to and from the host.
+NumPy calls ``Array.__array_function__``, which calls `apply_function` here. `numpy_functions` and `numpy_composed`
+contain the counterparts, `numpy_writes` the functions that write into an argument, `numpy_ufuncs` the ufuncs, and
+`numpy_host` the conversions to and from the host.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def _norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) ->
 
 
 def _one_triangle(a: Any, lower: bool) -> Array:
-    """Mirror the triangle of a dense matrix that NumPy reads. A structured matrix is used as it is, to keep its structure."""
+    """Mirror the triangle that NumPy reads, for a dense matrix; a structured matrix keeps its structure."""
     x = as_ours(a)
     return sa.Hermitian(x, lower=lower) if type(x) is Dense else x
 

@@ -1,8 +1,8 @@
 """Tables of our counterparts of NumPy functions, and the translation of NumPy's arguments.
 
-`COUNTERPARTS` lists the functions that differ by their name, or by arguments that ours take by keyword. The others have an
-adapter (`numpy_adapters`) or are composed of several functions (`numpy_composed`, `numpy_reductions`). If an adapter lacks
-a parameter or returns ``NotImplemented``, NumPy computes the result on converted arrays.
+`COUNTERPARTS` lists the functions that differ by their name, or by arguments that ours take by keyword. The others have
+an adapter (`numpy_adapters`) or are composed of several functions (`numpy_composed`, `numpy_reductions`). If an adapter
+lacks a parameter or returns ``NotImplemented``, NumPy computes the result on converted arrays.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 
 def _places_in_base(x: Array) -> tuple[Array, Callable[[], np.ndarray]]:
-    """Return the array that `x` is (transitively) a view of, and a function that returns the flat indices of `x` in it."""
+    """Return the array that owns the elements of `x`, and a function that returns the flat indices of `x` in it."""
     link = link_of(x)
     if link is None or link.base is None:
         return x, lambda: np.arange(x.size).reshape(x.shape)

@@ -181,7 +181,7 @@ def into(
 
 
 def while_written(out: Any, inputs: Iterable[Any]) -> AbstractContextManager[Any]:
-    """Return the context of a call with `out`: the lock if `out` is an input, so that no write of another thread is lost."""
+    """Return the context of a call with `out`: the lock if `out` is an input, which protects writes of other threads."""
     outs = out if isinstance(out, tuple) else (out,)
     own = any(isinstance(o, Array) and any(o is x for x in inputs) for o in outs)
     return writes.LOCK if own else contextlib.nullcontext()

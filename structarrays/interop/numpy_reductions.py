@@ -1,6 +1,7 @@
 """Structured reductions with NumPy's options, such as ``where`` and ``initial``, and reductions that ignore NaN.
 
-The parameters of the adapters have NumPy's names. A slice with only NaN gives NaN, as in NumPy, which warns in addition.
+The parameters of the adapters have NumPy's names. A slice with only NaN gives NaN, as in NumPy, which warns in
+addition.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """NumPy's ufuncs on our arrays, with their options and methods (docs/design/semantics.md).
 
-A ufunc with a counterpart in the Array API standard calls our function, which keeps the structure. This module implements
-``where``, ``dtype``, ``out``, ``reduce``, ``accumulate`` and ``outer`` in addition. NumPy computes all other calls on
-converted arrays.
+A ufunc with a counterpart in the Array API standard calls our function, which keeps the structure. This module
+implements ``where``, ``dtype``, ``out``, ``reduce``, ``accumulate`` and ``outer`` in addition. NumPy computes all other
+calls on converted arrays.
 """
 
 from __future__ import annotations

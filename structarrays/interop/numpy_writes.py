@@ -1,7 +1,7 @@
 """NumPy functions that write into an argument, as assignments ``x[key] = values`` (docs/design/semantics.md).
 
-As in any assignment, a write inside of the pattern keeps the structure. A write outside of the pattern changes the array to
-the narrowest structure that can represent the result.
+As in any assignment, a write inside of the pattern keeps the structure. A write outside of the pattern changes the
+array to the narrowest structure that can represent the result.
 """
 
 from __future__ import annotations

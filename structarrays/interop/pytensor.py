@@ -2,8 +2,8 @@
 
 The module requires PyTensor: ``pip install structarrays[pytensor]``. Only this module imports PyTensor.
 
-On its first import, PyTensor's JAX backend sets JAX's option ``jax_enable_x64`` according to PyTensor's ``floatX``. This
-module imports that backend and restores the option, so a later ``mode="JAX"`` does not change it. Call
+On its first import, PyTensor's JAX backend sets JAX's option ``jax_enable_x64`` according to PyTensor's ``floatX``.
+This module imports that backend and restores the option, so a later ``mode="JAX"`` does not change it. Call
 ``jax.config.update("jax_enable_x64", True)`` to enable 64 bits.
 """
 
@@ -67,14 +67,14 @@ def function(
 ) -> Callable[..., Any]:
     """Compile a PyTensor graph into a function of structured arrays.
 
-    The function is similar to `pytensor.function` with ``mode="JAX"``, but it accepts structured arrays. `structured` runs
-    the graph, so that each operation keeps the structure that the corresponding function of this namespace keeps.
+    The function is similar to `pytensor.function` with ``mode="JAX"``, but it accepts structured arrays. `structured`
+    runs the graph, so that each operation keeps the structure that the corresponding function of this namespace keeps.
 
     Parameters
     ----------
     inputs : sequence of tensor variables
-        Arguments of the function, in order. Shared variables are not arguments: the function reads their values when it is
-        called.
+        Arguments of the function, in order. Shared variables are not arguments: the function reads their values when it
+        is called.
     outputs : variable, or sequence of variables
         Results of the function.
     rewrite : bool, default True
@@ -83,10 +83,11 @@ def function(
     Returns
     -------
     callable
-        Function with one argument for each input: an array of any structure, of JAX or of NumPy, or a number. An argument
-        must have the number of dimensions and the static shape of its input, and a data type that can be cast to the data
-        type of the input without loss. The function returns one result, or a list if `outputs` is a sequence. Results are
-        structured arrays where the structure is kept and arrays of JAX otherwise, in the data types of the graph.
+        Function with one argument for each input: an array of any structure, of JAX or of NumPy, or a number. An
+        argument must have the number of dimensions and the static shape of its input, and a data type that can be cast
+        to the data type of the input without loss. The function returns one result, or a list if `outputs` is a
+        sequence. Results are structured arrays where the structure is kept and arrays of JAX otherwise, in the data
+        types of the graph.
 
     Raises
     ------
@@ -94,11 +95,11 @@ def function(
         If an input is not a tensor variable. When called: if the number of arguments is wrong, or the data type of an
         argument cannot be cast.
     ValueError
-        If an input or an output has a 64-bit data type while ``jax_enable_x64`` is off. When called: if an argument does not
-        have the shape of its input.
+        If an input or an output has a 64-bit data type while ``jax_enable_x64`` is off. When called: if an argument
+        does not have the shape of its input.
     NotImplementedError
-        If PyTensor's JAX backend lacks an operation of the graph, or the graph has random variables. When called: if the
-        shape of a result depends on the value of an argument that is not a Python integer.
+        If PyTensor's JAX backend lacks an operation of the graph, or the graph has random variables. When called: if
+        the shape of a result depends on the value of an argument that is not a Python integer.
 
     See Also
     --------
@@ -106,8 +107,8 @@ def function(
 
     Notes
     -----
-    The function works inside and outside of JAX's transformations. Python integers for scalar inputs are static: shapes may
-    depend on them, and each new value compiles the graph again. ``pytensor.tensor.eye`` keeps its structure, while
+    The function works inside and outside of JAX's transformations. Python integers for scalar inputs are static: shapes
+    may depend on them, and each new value compiles the graph again. ``pytensor.tensor.eye`` keeps its structure, while
     PyTensor's rewriting would make a dense constant of it.
 
     Examples
@@ -186,7 +187,7 @@ def _has_shape_from_values(graph: FunctionGraph) -> bool:
 
 
 def _typed(fun: Callable[..., Any], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
-    """Cast the results of a graph to the data types of the graph: its constants may be Python scalars without a data type."""
+    """Cast the results of a graph to the data types of the graph; its constants may be Python scalars."""
     dtypes = [jax.dtypes.canonicalize_dtype(v.dtype) for v in outputs]
 
     def graph(*values: Any) -> list[Any]:
@@ -219,7 +220,7 @@ def _argument(value: Any, kind: TensorType, name: str) -> Any:
 
 
 class KeptEye(Op):
-    """`pytensor.tensor.eye` hidden from PyTensor's rewrites, which would replace it by a dense constant or a scatter."""
+    """Form of `pytensor.tensor.eye` that PyTensor's rewrites do not replace by a dense constant or a scatter."""
 
     __props__ = ("dtype",)
 

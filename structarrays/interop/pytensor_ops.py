@@ -1,8 +1,8 @@
 """PyTensor operations on a structured matrix whose parameters are variables; functions of this library implement them.
 
-The matrix is not a variable of the graph. An operation takes the parameters, which are tensors, and constructs the matrix
-when it runs. So gradients, shapes and batches are gradients, shapes and batches of tensors, and PyTensor needs no structured
-type.
+The matrix is not a variable of the graph. An operation takes the parameters, which are tensors, and constructs the
+matrix when it runs. So gradients, shapes and batches are gradients, shapes and batches of tensors, and PyTensor needs
+no structured type.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class StructuredMatrix:
     Parameters
     ----------
     constructor : callable
-        Function of arrays that returns the matrix: a constructor of this library, or a function that calls constructors,
-        such as ``lambda tau, d: tau * sa.tridiagonal(-d[1:], 1 + d, -d[1:])``. JAX traces it.
+        Function of arrays that returns the matrix: a constructor of this library, or a function that calls
+        constructors, such as ``lambda tau, d: tau * sa.tridiagonal(-d[1:], 1 + d, -d[1:])``. JAX traces it.
     *arguments, **keywords
         Arguments of the constructor. Tensor variables, arrays (including structured arrays) and floats are traced, also
-        inside of lists, tuples and dicts. All other arguments are static and must be hashable, including integers, such as
-        the lengths of a shape.
+        inside of lists, tuples and dicts. All other arguments are static and must be hashable, including integers, such
+        as the lengths of a shape.
 
     Raises
     ------
@@ -64,8 +64,8 @@ class StructuredMatrix:
     Notes
     -----
     The operations are `StructuredMatMul` (``Q @ x``), `StructuredSolve` (`solve`), `StructuredSlogdet` (`slogdet`) and
-    `StructuredToDense` (`to_dense`). They run in all modes of PyTensor, including ``"JAX"``, have gradients of all orders,
-    and support `pytensor.graph.replace.vectorize_graph`. They raise NotImplementedError in these cases:
+    `StructuredToDense` (`to_dense`). They run in all modes of PyTensor, including ``"JAX"``, have gradients of all
+    orders, and support `pytensor.graph.replace.vectorize_graph`. They raise NotImplementedError in these cases:
 
     * ``mode="JAX"`` compiles a graph in 64 bits while ``jax_enable_x64`` is off. PyTensor's other modes always support 64
       bits.
@@ -228,7 +228,7 @@ class StructuredOp(Op):
         return Apply(self, tensors, self.output_variables(tensors))
 
     def output_variables(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return new variables for the results. With static shapes, evaluate the implementation abstractly to find errors early."""
+        """Return new variables for the results; with static shapes, trace the implementation to find errors early."""
         if all(None not in x.type.shape for x in inputs):
             shapes = [jax.ShapeDtypeStruct(x.type.shape, x.dtype) for x in inputs]
             with jax.enable_x64(True):
@@ -315,7 +315,7 @@ class StructuredToDense(StructuredOp):
 
 
 class StructuredPullback(StructuredOp):
-    """Gradient of one of these operations, computed by JAX. `build` is the operation, and which inputs have a gradient."""
+    """Gradient of one of these operations, by JAX. `build` is the operation, and which inputs have a gradient."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.build[0]}}}"

@@ -1,8 +1,8 @@
 """Conversions to linear operators of SciPy, and from and to its sparse arrays.
 
 Most functions of `scipy.sparse.linalg` accept structured arrays directly, because they have the methods of a linear
-operator. `operator` returns an instance of `LinearOperator`, which the other functions require. It multiplies all columns of
-a matrix in one call.
+operator. `operator` returns an instance of `LinearOperator`, which the other functions require. It multiplies all
+columns of a matrix in one call.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def operator(x: Array, /) -> StructuredOperator:
     Notes
     -----
     `scipy.sparse.linalg.aslinearoperator` also accepts an array, but before SciPy 1.18 it multiplies a matrix column by
-    column. `scipy.sparse.linalg.expm_multiply` accepts instances of `LinearOperator` only. A product with a NumPy array is a
-    NumPy array. A product with an array of this namespace or of JAX is an array of this namespace.
+    column. `scipy.sparse.linalg.expm_multiply` accepts instances of `LinearOperator` only. A product with a NumPy array
+    is a NumPy array. A product with an array of this namespace or of JAX is an array of this namespace.
 
     Examples
     --------
@@ -177,10 +177,10 @@ def to_sparse(x: Array, /, format: str | None = None) -> scipy.sparse.sparray:
 
     Notes
     -----
-    A `Banded` matrix becomes a `scipy.sparse.dia_array` with the same diagonals. With the format ``"bsr"``, blocks of equal
-    size become the blocks of a `scipy.sparse.bsr_array`. `Kronecker`, `KroneckerSum`, `Sum`, `Product` and `Block` with
-    sparse parts are expanded, in memory proportional to the number of entries of the result. For other structures, the
-    result contains the nonzero elements of the dense form.
+    A `Banded` matrix becomes a `scipy.sparse.dia_array` with the same diagonals. With the format ``"bsr"``, blocks of
+    equal size become the blocks of a `scipy.sparse.bsr_array`. `Kronecker`, `KroneckerSum`, `Sum`, `Product` and
+    `Block` with sparse parts are expanded, in memory proportional to the number of entries of the result. For other
+    structures, the result contains the nonzero elements of the dense form.
 
     Examples
     --------

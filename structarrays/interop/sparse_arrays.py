@@ -22,7 +22,7 @@ from .._structures.sparse.sparse_joins import has_sparse_form
 from .numpy_host import is_traced
 
 expanded: Registry[Sparse] = Registry("expanded")
-"""``expanded.kernel(F)``: registers a function of ``(x, name)`` that returns a composed matrix with sparse parts as `Sparse`."""
+"""``expanded.kernel(F)``: registers a function of ``(x, name)`` that converts composed matrices to `Sparse`."""
 
 
 def check_format(format: str, formats: tuple[str, ...]) -> None:
@@ -34,8 +34,9 @@ def check_format(format: str, formats: tuple[str, ...]) -> None:
 def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sparse:
     """Convert an array to `Sparse`.
 
-    Structures that store few entries keep these. Sums, products and blocks of such matrices are combined from the converted
-    parts. For other structures, the result contains the nonzero elements of the dense form, under the policy of `densify`.
+    Structures that store few entries keep these. Sums, products and blocks of such matrices are combined from the
+    converted parts. For other structures, the result contains the nonzero elements of the dense form, under the policy
+    of `densify`.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
     TypeError
         If `x` is not an array of this namespace.
     ValueError
-        If `x` is 0-dimensional, or has a background and `without_background` is given. If `x` is traced and the number of
-        its entries is data-dependent.
+        If `x` is 0-dimensional, or has a background and `without_background` is given. If `x` is traced and the number
+        of its entries is data-dependent.
     DensifyError
         If the policy of `densify` forbids the dense form.
     """
