@@ -203,8 +203,8 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     -----
     The structure of the result depends on both factors. For example, the product of banded matrices is banded: its
     offsets are the sums of the offsets of the factors. The cost is ``O(d d' n)`` for d and d' diagonals, and ``O(d n)``
-    for the product of a banded matrix and a vector. A product with a scaled identity keeps the structure of the other
-    factor.
+    for the product of a banded matrix and a vector. The product of a `Fill` and a vector costs ``O(n)``. A product with
+    a scaled identity keeps the structure of the other factor.
 
     Structural zeros absorb NaN and infinity (see `strong_zeros`).
 

@@ -137,7 +137,7 @@ def linspace(
     num : int
         Number of values.
     dtype : dtype, optional
-        Data type of the array. The default is the default floating-point data type, real or complex.
+        Data type of the array. The default is the default floating-point data type; complex if an end is complex.
     device : jax.Device or jax.sharding.Sharding, optional
         Device or sharding of the array. The default is the default device.
     endpoint : bool, default True

@@ -193,7 +193,7 @@ def sum(
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def prod(
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -369,7 +369,7 @@ def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -410,7 +410,8 @@ def var(
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`. The result is NaN where ``count - correction`` is not positive.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries. The result is NaN where
+        ``count - correction`` is not positive.
 
     Raises
     ------
@@ -453,7 +454,8 @@ def std(
     -------
     array
         Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
-        `Fill` for a `Fill`. The result is NaN where ``count - correction`` is not positive.
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries. The result is NaN where
+        ``count - correction`` is not positive.
 
     Raises
     ------

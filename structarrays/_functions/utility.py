@@ -53,7 +53,7 @@ def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     -------
     array
         Reduced array of booleans. A reduction over batch axes has the structure of `x`. A reduction over core axes is
-        `Dense`, or `Fill` for a `Fill`.
+        `Dense`, or `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     -------
     array
         Reduced array of booleans. A reduction over batch axes has the structure of `x`. A reduction over core axes is
-        `Dense`, or `Fill` for a `Fill`.
+        `Dense`, or `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------

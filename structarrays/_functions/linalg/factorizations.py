@@ -288,7 +288,7 @@ def lu_factor(a: ArrayLike) -> LUFactor:
 
     The lower diagonals of a `Banded` or `BlockBanded` factor contain the multipliers, in the order of LAPACK's
     ``gbtrf``: later interchanges do not permute them. So the dense form of the factor differs from the factor of the
-    dense matrix, and `lu_solve` does not accept it.
+    dense matrix; do not pass it to `lu_solve`.
 
     For a `Banded` matrix, as in `linalg.solve`, rows are interchanged only if elimination without interchanges is
     unstable; elimination with interchanges takes ten times as long. For a `BlockBanded` matrix, rows are interchanged
