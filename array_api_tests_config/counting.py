@@ -1,11 +1,12 @@
-"""Counts, for the test that runs, what happens to arrays of one structure: drawn, and served by a structured kernel.
+"""Count, for each test, the arrays of one structure that it receives and the calls with a structured kernel.
 
-A call counts as structured if a kernel of that class or of one above it (but not of `Array` itself), or a family's rule, served an array of
-exactly that class, and nothing was densified on the way: neither by the policy, nor because another operand is dense and the
-result with it. Reading elements (`x[i, j]`, which most tests do to compare) does not count, unless it keeps structure.
+A call counts as structured under two conditions. First, a kernel of the class or of a base class (except `Array`), or
+the rule of a family, processes an array of exactly that class. Second, nothing is densified, neither by the policy nor
+because another operand is dense. Reading elements (`x[i, j]`, which most tests do to compare) does not count, unless it
+keeps structure.
 
-Kernels are chosen while a call is traced, and JAX traces each combination of classes, shapes and dtypes once. So the
-answer is remembered for each combination, and found by tracing once more, with a log.
+Kernels are selected during tracing, and JAX traces each combination of classes, shapes and data types once. So this
+module traces each combination once more, with a log, and caches the answer.
 """
 
 import functools
@@ -22,12 +23,12 @@ READING = ("indexing.index",)
 
 
 class Counter:
-    """What happened to arrays of one class, test by test.
+    """Counter of the arrays and calls of one class, for each test.
 
     Parameters
     ----------
     cls : type
-        The class.
+        Class of the arrays.
     """
 
     def __init__(self, cls):
@@ -38,11 +39,11 @@ class Counter:
         self._known: dict = {}
 
     def received(self, x):
-        """A test got an array."""
+        """Count an array that a test receives."""
         self.drawn[self.test] = self.drawn.get(self.test, 0) + 1
 
     def install(self):
-        """Have the compiled call of every function counted."""
+        """Count the compiled calls of all functions."""
         counter = self
 
         def compiled(make, fast):
@@ -71,7 +72,7 @@ class Counter:
         dispatch.Function._eagerly = eagerly
 
     def called(self, function, static, arrays):
-        """A compiled call has run."""
+        """Count a compiled call."""
         leaves, tree = jax.tree.flatten(arrays)
         key = (function.name, static, tree, *((v.shape, v.dtype) if hasattr(v, "dtype") else type(v) for v in leaves))
         if key not in self._known:
@@ -82,7 +83,7 @@ class Counter:
             self.served.setdefault(self.test, set()).add(function.name)
 
     def structured(self, log) -> bool:
-        """Whether the call of this log was structured."""
+        """Return whether the call in this log was structured."""
         return not log.densifications and any(map(self._serves, log.kernels))
 
     def _serves(self, event) -> bool:
@@ -100,12 +101,12 @@ class Counter:
 
 
 def _class(argument):
-    """The class of an argument of a compiled call, which gets arrays with constant indices as `flattening.Opened`."""
+    """Return the class of an argument of a compiled call; arrays with constant indices arrive as `flattening.Opened`."""
     return type(argument.x) if isinstance(argument, flattening.Opened) else type(argument)
 
 
 class Counted:
-    """A compiled call that tells a counter of the calls with arrays of its class."""
+    """A compiled call that reports calls with arrays of a class to a counter."""
 
     def __init__(self, counter, function, compiled, fast):
         self.counter, self.function, self.compiled, self.fast = counter, function, compiled, fast

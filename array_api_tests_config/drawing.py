@@ -1,14 +1,15 @@
-"""Makes the official suite draw arrays of one structure, without a change to the suite.
+"""Make the official suite draw arrays of one structure, without changes to the suite.
 
-All arrays of all strategies come out of one method of hypothesis, `ArrayStrategy.do_draw`. It is replaced by one that draws the same
-values, and in fifteen of sixteen cases puts them on the structure (`projections.project`). A test only keeps the array that it
-gets, so any array is as good whose elements the test's strategy may draw: `admits` tells which. What a test makes of lists stays as it is.
+All strategies draw arrays by one method of hypothesis, `ArrayStrategy.do_draw`. The replacement draws the same values,
+and projects them on the structure in fifteen of sixteen cases (`projections.project`). A test accepts any
+array whose elements its strategy may draw; `admits` decides this. Arrays that a test constructs from lists do not
+change.
 
-Shapes are biased, too: most have the two dimensions or more that a matrix needs, equal ones where the structure is square only, and
-rows and columns enough to have a structure. The simplest example of each strategy, which hypothesis draws first and shrinks to, is
-structured: a run with few examples would hardly meet a structure otherwise.
+Shapes are biased: most have at least two dimensions, equal ones if the structure is square, and enough rows and columns
+for the structure. The simplest example of each strategy, which hypothesis draws first and shrinks to, is structured.
+Otherwise a run with few examples would rarely draw a structured array.
 
-Import it before the suite.
+Import the module before the suite.
 """
 
 import copy
@@ -21,14 +22,14 @@ from hypothesis.extra import array_api
 from .projections import exact, project, structure_class
 
 SHARE = 15 / 16
-"""Which share of the arrays that can be structured are."""
+"""Fraction of the arrays that are structured, if they can be."""
 
 
-# ---- what a strategy may draw --------------------------------------------------------------------------------------
+# ---- elements of a strategy ----------------------------------------------------------------------------------------
 
 
 def admits(strategy, value) -> bool:
-    """Whether a strategy for elements may draw a value; false where that is not known for sure."""
+    """Return whether a strategy for elements may draw a value; False if this cannot be decided."""
     rule = RULES.get(type(strategy).__name__)
     return rule is not None and bool(rule(strategy, value))
 
@@ -66,7 +67,7 @@ RULES = {
     "OneOfStrategy": lambda strategy, value: any(admits(s, value) for s in strategy.original_strategies),
     "SampledFromStrategy": _sampled,
 }
-"""How to tell, by the name of hypothesis's class."""
+"""Predicates by the name of hypothesis's class."""
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -83,20 +84,20 @@ HOST = types.SimpleNamespace(
     isnan=np.isnan,
     reshape=np.reshape,
 )
-"""What `do_draw` uses of a namespace, for NumPy: the values are drawn on the host, without a compiled call for each of them."""
+"""Namespace of `do_draw` for NumPy: values are drawn on the host, without compiled calls."""
 
 
 class Draws:
-    """The strategies' new ways for one structure.
+    """Replacements of hypothesis's strategies for one structure.
 
     Parameters
     ----------
     structure : str
-        The name of a class of the namespace, or ``module:Class``.
+        Name of a class of the namespace, or ``module:Class``.
     namespace : module
-        What the suite tests.
+        Namespace under test.
     received : callable
-        Called for each structured array that a test gets.
+        Function that is called with each structured array that a test receives.
     """
 
     def __init__(self, structure, namespace, received):
@@ -108,7 +109,7 @@ class Draws:
         return project(self.cls, values, *more)
 
     def install(self):
-        """Replace what hypothesis draws arrays and shapes with."""
+        """Replace hypothesis's functions that draw arrays and shapes."""
         draw_plain = array_api.ArrayStrategy.do_draw
 
         def do_draw(strategy, data):
@@ -123,9 +124,9 @@ class Draws:
         array_api.mutually_broadcastable_shapes = self.broadcastable(array_api.mutually_broadcastable_shapes)
 
     def draw(self, data, values, strategy):
-        """The array of drawn values: structured, if the structure and the strategy have one and the draw says so."""
+        """Return the drawn values as an array: structured if structure, strategy and a random draw allow it."""
         x = None
-        # Elements that have to differ can neither be zeros nor be repeated.
+        # Unique elements can neither be structural zeros nor be repeated.
         if values.ndim and (not strategy.unique or values.size < 2) and not data.draw_boolean(1 - SHARE):
             seen = set(values.ravel().tolist())
 
@@ -139,7 +140,7 @@ class Draws:
         return x
 
     def exactly(self, strategy):
-        """A strategy for matrices that are not drawn but computed, in the structure where they have it."""
+        """Wrap a strategy for computed matrices: they get the structure if it represents them exactly."""
 
         @st.composite
         def structured(draw):
@@ -155,7 +156,7 @@ class Draws:
         return structured()
 
     def adopt(self, helpers):
-        """Let the suite's strategies for matrices of special kinds, in its module of helpers, give structured ones."""
+        """Replace the suite's strategies for special matrices, in its module of helpers, by structured ones."""
         for name in ("invertible_matrices", "positive_definite_matrices", "symmetric_matrices"):
             plain = getattr(helpers, name)
             setattr(helpers, name, lambda *args, plain=plain, **kwargs: self.exactly(plain(*args, **kwargs)))
@@ -163,7 +164,7 @@ class Draws:
     # ---- shapes ------------------------------------------------------------------------------------------------------
 
     def array_shapes(self, plain):
-        """Hypothesis's `array_shapes` with a bias."""
+        """Return hypothesis's `array_shapes` with a bias."""
 
         def array_shapes(*, min_dims=1, max_dims=None, min_side=1, max_side=None):
             most = min_dims + 2 if max_dims is None else max_dims
@@ -178,7 +179,7 @@ class Draws:
         return array_shapes
 
     def broadcastable(self, plain):
-        """Hypothesis's `mutually_broadcastable_shapes` with a bias."""
+        """Return hypothesis's `mutually_broadcastable_shapes` with a bias."""
 
         def mutually_broadcastable_shapes(num_shapes, **kwargs):
             shapes = plain(num_shapes, **kwargs)
@@ -194,7 +195,7 @@ class Draws:
 
 
 OTHERWISE = st.sampled_from([False] * 7 + [True])
-"""Whether the rarer way is taken, in one of eight draws, of which the first is none."""
+"""Strategy of the rare case: one of eight draws, but not the simplest one."""
 
 
 @st.composite
@@ -203,7 +204,7 @@ def _mostly(draw, usual, other):
 
 
 def _larger(min_side, max_side):
-    """The smallest number of rows of a matrix that has a structure."""
+    """Return the smallest number of rows of a matrix with a structure."""
     return max(min_side, 2 if max_side is None else min(2, max_side))
 
 
@@ -212,7 +213,7 @@ def _square(shape):
 
 
 def _all_square(shapes):
-    """Square matrices that broadcast together as these do; their dimensions of 1 stay."""
+    """Return shapes of square matrices that broadcast like these shapes; lengths of 1 are kept."""
     n = shapes.result_shape[-1]
     rows_broadcast = shapes.result_shape[-2] != 1
 

@@ -1,11 +1,11 @@
-"""A pytest plugin for the official suite: it counts what happened, makes a seed decide every draw, bounds the memory.
+"""A pytest plugin for the official suite: it counts results, makes all draws depend on the seed, and limits memory.
 
-It changes no test: the counts go to the file named by the environment variable ``SUITE_COUNTS``; Python's generator
-starts each test in a state that follows from the seed; and JAX's caches of compiled functions, which are never freed
-otherwise, are dropped after every `TESTS_BETWEEN_CLEARS` tests.
+The plugin changes no test. It writes the counts to the file in the environment variable ``SUITE_COUNTS``. It seeds
+Python's generator before each test. It clears JAX's caches of compiled functions, which are never freed otherwise,
+after every `TESTS_BETWEEN_CLEARS` tests.
 
-With ``SUITE_STRUCTURE`` set, the tests draw arrays of that structure (`drawing`), and what happened to them is counted (`counting`). Tests that
-draw no arrays are left to the run without. ``SUITE_QUARTER`` leaves a fixed fourth part of the others.
+If ``SUITE_STRUCTURE`` is set, the tests draw arrays of that structure (`drawing`), and the plugin counts these arrays
+(`counting`). Tests that draw no arrays are deselected. ``SUITE_QUARTER`` selects a fixed quarter of the other tests.
 """
 
 import json
@@ -21,7 +21,7 @@ import pytest
 TESTS_BETWEEN_CLEARS = 10
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 NARROWED = ("not found in array module", "disabled", "-file (", "ARRAY_API_TESTS_VERSION")
-"""Parts of the reasons the suite gives for skips that come from an option, or from an extension that is not there."""
+"""Parts of the suite's reasons for skips that are caused by an option or a missing extension."""
 WITHOUT_DRAWS = re.compile(
     r"""/test_(
         (constants|has_names|inspection_functions|signatures)\.py::
@@ -33,8 +33,9 @@ WITHOUT_DRAWS = re.compile(
     )""",
     re.VERBOSE,
 )
-"""The names of the tests that draw no array: they look at names, signatures and data types, create arrays from numbers, or take fixed arrays
-without a dimension.
+"""Names of the tests that draw no arrays.
+
+These tests check names, signatures and data types, create arrays from numbers, or use fixed 0-d arrays.
 """
 
 STRUCTURE = os.environ.get("SUITE_STRUCTURE")
@@ -55,7 +56,7 @@ counted["stores_entries"] = bool(STRUCTURE) and counter.cls.stores_entries
 
 
 def pytest_sessionstart():
-    """Before the tests are imported, since they import the strategies."""
+    """Replace the strategies before the tests import them."""
     if STRUCTURE:
         from array_api_tests import hypothesis_helpers
 
@@ -63,7 +64,7 @@ def pytest_sessionstart():
 
 
 def pytest_collection_modifyitems(items):
-    """Leave out what a run with a structure leaves out, and count it."""
+    """Deselect tests that a run with a structure omits, and count them."""
     if STRUCTURE:
         kept = [item for item in items if not WITHOUT_DRAWS.search(item.nodeid)]
         counted["left to the plain run"] = len(items) - len(kept)
@@ -76,14 +77,14 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item):
-    """Seed Python's generator, which ``--hypothesis-seed`` leaves alone: the special cases' ``.example()`` uses it."""
+    """Seed Python's generator, which ``.example()`` of the special cases uses; ``--hypothesis-seed`` does not seed it."""
     random.seed(f"{item.config.getoption('--hypothesis-seed')} {item.nodeid}")
     if STRUCTURE:
         counter.test = item.nodeid
 
 
 def pytest_runtest_teardown(item):
-    """Drop the compiled functions now and then; a namespace that does not use JAX has none."""
+    """Clear the compiled functions periodically; a namespace without JAX has none."""
     global finished
     finished += 1
     jax = sys.modules.get("jax")
@@ -92,13 +93,13 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_deselected(items):
-    """Count what was not run."""
+    """Count deselected tests."""
     counted["deselected"] += len(items)
 
 
 def pytest_sessionfinish(session):
-    """Hand a worker's counts to the controller, which collects no tests itself."""
-    if STRUCTURE:  # the controller has those of its workers already, and ran none itself
+    """Send a worker's counts to the controller, which runs no tests itself."""
+    if STRUCTURE:  # the controller has the counts of its workers already
         counted["drawn"] |= counter.drawn
         counted["served"] |= {test: sorted(names) for test, names in counter.served.items()}
     if hasattr(session.config, "workeroutput"):
@@ -107,14 +108,14 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist's, unknown without it
 def pytest_testnodedown(node):
-    """Take over a worker's counts. All workers collect the same tests, and run different ones."""
+    """Merge a worker's counts. All workers collect the same tests, and run different ones."""
     theirs = json.loads(node.workeroutput["counted"]) if hasattr(node, "workeroutput") else {}
     for name, value in theirs.items():
         counted[name] = counted[name] | value if isinstance(value, dict) else max(counted[name], value)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Write the counts, where all reports have arrived."""
+    """Write the counts after all reports have arrived."""
     stats = terminalreporter.stats
     counts = {outcome: len(stats.get(outcome, ())) for outcome in OUTCOMES} | counted
     reasons = {report.longrepr[2] for report in stats.get("skipped", ())}

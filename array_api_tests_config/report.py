@@ -1,4 +1,4 @@
-"""What came of a run of the official suite: a line, a verdict, a row of the table in the documentation."""
+"""Report of a run of the official suite: a summary, problems, and a row of the table in the documentation."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,19 +9,21 @@ BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed", "deselected")
 NEEDED = {False: 100, True: 60}
-"""How many tests must run a structured kernel, for structures that are square only or not, from `ENOUGH_EXAMPLES` on.
-Of a structure that stores no entries a tenth of the tests that draw it must: after elementwise functions it is dense
-(`Fourier`: 5 of 41 to 9 of 45 tests)."""
+"""Required numbers of tests with a structured kernel, for square structures and others, from `ENOUGH_EXAMPLES` on.
+
+For a structure without stored entries, a tenth of the tests that draw it is required: element-wise functions make it
+dense (`Fourier`: 5 of 41 to 9 of 45 tests).
+"""
 ENOUGH_EXAMPLES = 30
 SHARES = (0.70, 0.55)
-"""Which shares of the tests of a quarter must receive a structured array, and run a structured kernel, for structures that store entries."""
+"""Required shares of the tests of a quarter: with a structured array, and with a structured kernel, for stored entries."""
 SAMPLING = 0.1
-"""How far the shares of other structures in a quarter may be below those of the whole suite, which are those in `PAGE`."""
+"""Tolerance of the shares in a quarter below the shares of the whole suite in `PAGE`, for other structures."""
 
 
 @dataclass
 class Outcome:
-    """One run: of one structure (or None), with one seed."""
+    """Result of one run: of one structure (or None), with one seed."""
 
     structure: str | None
     seed: int
@@ -33,17 +35,17 @@ class Outcome:
 
     @property
     def drawn(self) -> int:
-        """How many tests received a structured array."""
+        """Number of tests that received a structured array."""
         return len(self.counts["drawn"])
 
     @property
     def served(self) -> int:
-        """How many of them ran a structured kernel."""
+        """Number of tests that ran a structured kernel."""
         return len(self.counts["drawn"].keys() & self.counts["served"].keys())
 
     @property
     def ran(self) -> int:
-        """How many tests ran."""
+        """Number of tests that ran."""
         return sum(self.counts[name] for name in ("passed", "failed", "error", "xfailed", "xpassed"))
 
     def __str__(self):
@@ -62,7 +64,7 @@ class Outcome:
         return f"{text} in {minutes} min {seconds} s ({self.cpu_seconds} s of processor time)"
 
     def problems(self, *, selected: bool, quarter: bool) -> list[str]:
-        """Why the run is not good: what failed, was not run without being asked to, or was not seen by enough tests."""
+        """Return the problems of the run: failures, unexpected omissions, or too few tests with the structure."""
         unwanted = ["failed", "error", "xfailed", "xpassed"] + ["deselected"] * (not selected)
         problems = [f"{self.counts[name]} {name}" for name in unwanted if self.counts[name]]
         if self.status != 0 and not problems and not (quarter and self.status == 5):
@@ -78,7 +80,7 @@ class Outcome:
         return problems
 
     def _of_a_quarter(self) -> list[str]:
-        """Which of the shares of tests that see the structure are too small."""
+        """Return the shares of tests with the structure that are too small."""
         shares = SHARES if self.counts["stores_entries"] else documented_shares(self.structure)
         return [
             f"{number} of {self.ran} tests {what}, {share:.0%} are needed"
@@ -92,7 +94,7 @@ class Outcome:
         ]
 
     def details(self) -> dict:
-        """For each test that got a structured array how many, and the functions that served it with a structured kernel."""
+        """Return the numbers of structured arrays, and the functions with a structured kernel, for each test."""
         tests = {
             test: {"arrays": number, "functions": self.counts["served"].get(test, [])}
             for test, number in sorted(self.counts["drawn"].items())
@@ -108,8 +110,9 @@ class Outcome:
 
 
 def documented_shares(structure: str) -> tuple[float, float]:
-    """The shares of tests of the whole suite that see a structure, by the table of the page, less the chance of a sample; zero for
-    structures that are not in the table.
+    """Return the shares of tests of the whole suite with a structure, minus the tolerance of a sample.
+
+    The shares come from the table in the documentation. They are zero for structures that are not in the table.
     """
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
@@ -127,7 +130,7 @@ HEADER = (
 
 
 def rows(outcomes: list[Outcome]) -> dict[str, str]:
-    """A row for each structure; of several seeds the smallest numbers of tests, and the sum of failures."""
+    """Return a row for each structure: the smallest numbers of tests over the seeds, and the sum of failures."""
     found = {}
     for structure in dict.fromkeys(o.structure for o in outcomes):
         runs = [o for o in outcomes if o.structure == structure]
@@ -147,12 +150,12 @@ def rows(outcomes: list[Outcome]) -> dict[str, str]:
 
 
 def table(found: dict[str, str]) -> str:
-    """The table of these rows."""
+    """Return the table of these rows."""
     return "\n".join([HEADER, *found.values()])
 
 
 def write(root: Path, outcomes: list[Outcome]) -> None:
-    """Put rows into the table between the markers of the page; those of structures that were not run stay.
+    """Update rows of the table between the markers of the page; other rows are kept.
 
     Raises
     ------

@@ -1,12 +1,13 @@
 """Run the official, unmodified Array API test suite (https://github.com/data-apis/array-api-tests).
 
-    python array_api_tests_config/run.py [--max-examples N] [--seed S]... [--structure NAME]... [-k EXPR] [-n WORKERS] [pytest arguments]
+    python array_api_tests_config/run.py [--max-examples N] [--seed S]... [--structure NAME]... [-k EXPR] [-n WORKERS]
+                                         [pytest arguments]
 
 With ``--structure`` the suite draws arrays of that structure: a name of the namespace, ``module:Class``, or ``all``.
 
-The suite is not part of this repository: it is looked for at ``ARRAY_API_TESTS_DIR``, then at
+The suite is not part of this repository. The program searches for it at ``ARRAY_API_TESTS_DIR``, then at
 ``~/.cache/structarrays/array-api-tests``. The exit status is 0 if, with every seed, every test passed or was skipped by
-the suite itself; 1 if not; 2 if there is no suite to run. See the README beside this file.
+the suite itself; 1 if not; 2 if the suite is missing. See the README in this directory.
 """
 
 import argparse
@@ -23,17 +24,17 @@ import report
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE_COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
-"""The commit of the suite that the results in the documentation were measured with."""
+"""Commit of the suite for the results in the documentation."""
 API_VERSION = "2025.12"
 
 
 def suite_directory():
-    """Where the suite is expected."""
+    """Return the directory of the suite."""
     return Path(os.environ.get("ARRAY_API_TESTS_DIR") or "~/.cache/structarrays/array-api-tests").expanduser()
 
 
 def how_to_get(suite):
-    """The commands that bring the suite and the specification that it reads (its submodule, at the pinned commit)."""
+    """Return the commands that fetch the suite and the specification (its submodule, at the pinned commit)."""
     return f"""\
     git clone https://github.com/data-apis/array-api-tests {suite}
     git clone https://github.com/data-apis/array-api {suite}/array-api
@@ -43,7 +44,7 @@ def how_to_get(suite):
 
 
 def why_absent(suite):
-    """What is missing in this directory; None if the suite and its specification are there."""
+    """Return an error message if the suite or its specification is missing, otherwise None."""
     if not (suite / "array_api_tests").is_dir():
         return f"The official suite is not at {suite}."
     if not (suite / "array-api" / "spec").is_dir():
@@ -52,8 +53,8 @@ def why_absent(suite):
 
 
 def why_altered(suite):
-    """Why the suite in this directory is not the official one any more; None if it is."""
-    for name in ("skips.txt", "xfails.txt"):  # the suite obeys them without being asked
+    """Return an error message if the suite is modified, otherwise None."""
+    for name in ("skips.txt", "xfails.txt"):  # the suite applies these files if they exist
         if (suite / name).exists():
             return f"{suite / name} would make the suite skip tests."
     status = git(suite, "status", "--porcelain")
@@ -63,16 +64,18 @@ def why_altered(suite):
 
 
 def git(suite, *command):
-    """The output of a git command; empty where the suite is not a checkout (an unpacked archive, say)."""
+    """Return the output of a git command; empty if the suite is not a checkout (an unpacked archive, say)."""
     if not (suite / ".git").exists():
         return ""
     return subprocess.run(["git", "-C", suite, *command], check=True, capture_output=True, text=True).stdout.rstrip()
 
 
 def parse(arguments):
-    """Our options and, apart from them, those that go on to pytest."""
+    """Return the options of this program, and the arguments for pytest."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.partition("\n")[0])
-    parser.add_argument("--max-examples", type=int, default=20, metavar="N", help="hypothesis examples a test (20)")
+    parser.add_argument(
+        "--max-examples", type=int, default=20, metavar="N", help="hypothesis examples for each test (20)"
+    )
     parser.add_argument(
         "--seed", action="append", dest="seeds", metavar="S", help="a number, or 'random'; may be repeated (0)"
     )
@@ -84,17 +87,19 @@ def parse(arguments):
         help="draw arrays of this structure: a class of the namespace, module:Class, or 'all'; may be repeated",
     )
     parser.add_argument(
-        "--quarter", action="store_true", help="a fixed fourth part of the tests, for each structure another"
+        "--quarter", action="store_true", help="run a fixed quarter of the tests, which differs between structures"
     )
-    parser.add_argument("--write", action="store_true", help=f"put the rows into the table of {report.PAGE}")
+    parser.add_argument("--write", action="store_true", help=f"update the rows of the table in {report.PAGE}")
     parser.add_argument(
-        "--details", metavar="FILE", help="write which tests drew a structured array, and what served it"
+        "--details", metavar="FILE", help="write the structured arrays and kernels of each test to FILE"
     )
-    parser.add_argument("-k", dest="expression", metavar="EXPR", help="only the tests that match, as in pytest")
+    parser.add_argument("-k", dest="expression", metavar="EXPR", help="run the tests that match, as in pytest")
     parser.add_argument("-n", dest="workers", default="0", metavar="WORKERS", help="processes, with pytest-xdist (0)")
-    parser.add_argument("--module", default="structarrays", help="the namespace under test (structarrays)")
+    parser.add_argument("--module", default="structarrays", help="namespace under test (structarrays)")
     parser.add_argument(
-        "--deadline", action="store_true", help="keep the suite's time limit of 800 ms an example: see the README"
+        "--deadline",
+        action="store_true",
+        help="keep the suite's time limit of 800 ms for each example (see the README)",
     )
     options, pytest_arguments = parser.parse_known_args(arguments)
     options.seeds = [random.SystemRandom().randrange(2**32) if s == "random" else int(s) for s in options.seeds or "0"]
@@ -103,7 +108,7 @@ def parse(arguments):
 
 
 def structures():
-    """The structures of the namespace that values can be put on; `Dense` is what the run without a structure draws."""
+    """Return the structures of the namespace that values can be projected on, except `Dense`."""
     sys.path.insert(0, str(ROOT))
     from array_api_tests_config.projections import PROJECTIONS
 
@@ -111,7 +116,7 @@ def structures():
 
 
 def environment(options, structure, temporary):
-    """The variables of the test process. The caller's own choice of platform and of compilation cache stands."""
+    """Return the environment of the test process; it keeps the caller's platform and compilation cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "structarrays" / "jax"
     defaults = {
         "JAX_PLATFORMS": "cpu",
@@ -123,9 +128,9 @@ def environment(options, structure, temporary):
         "ARRAY_API_TESTS_MODULE": options.module,
         "ARRAY_API_TESTS_VERSION": API_VERSION,
         "JAX_ENABLE_X64": "1",
-        # This checkout is tested, not a copy of the package that happens to be installed.
+        # Test this checkout, not an installed copy of the package.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-        # Nothing is written into the suite, and no example found by an earlier run changes what a seed draws.
+        # Write nothing into the suite, and let no example of an earlier run change the draws of a seed.
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(temporary / "hypothesis"),
         "SUITE_COUNTS": str(temporary / "counts.json"),
@@ -136,11 +141,11 @@ def environment(options, structure, temporary):
 
 
 def run(suite, structure, seed, options, pytest_arguments):
-    """Run the suite once and print its summary; what happened, or None where it did not run."""
+    """Run the suite once, print its summary and return its outcome, or None if it did not run."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "array_api_tests_config.plugin", "-rs"]
     command += [f"--hypothesis-seed={seed}", f"--max-examples={options.max_examples}", "--quiet"]
-    command += ["-o", "testpaths=array_api_tests"]  # unless the caller names files or tests
-    # The suite warns about each sentence of the specification that it cannot turn into a test.
+    command += ["-o", "testpaths=array_api_tests"]  # used unless the caller names files or tests
+    # The suite warns about each sentence of the specification that it cannot parse.
     command += ["-W", "ignore:case for:UserWarning", "-W", "ignore:Special cases found:UserWarning"]
     if not options.deadline:
         command += ["--disable-deadline"]
@@ -165,13 +170,13 @@ def run(suite, structure, seed, options, pytest_arguments):
 
 
 def cpu_seconds():
-    """The processor time of all processes that were started here and have ended."""
+    """Return the processor time of all child processes that have ended."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def main(arguments=None):
-    """Run the suite once for every structure and seed; the exit status."""
+    """Run the suite once for every structure and seed, and return the exit status."""
     options, pytest_arguments = parse(arguments)
     suite = suite_directory()
     absent = why_absent(suite)
@@ -189,7 +194,7 @@ def main(arguments=None):
     for structure in options.structures:
         outcomes += [run(suite, structure, seed, options, pytest_arguments) for seed in options.seeds]
         ran = [outcome for outcome in outcomes if outcome is not None]
-        if structure and ran and options.write:  # now, so that nothing is lost when a later run is stopped
+        if structure and ran and options.write:  # write now, so that no result is lost if a later run stops
             report.write(ROOT, ran)
     if options.structures != [None] and ran:
         print(report.table(report.rows(ran)))

@@ -1,8 +1,8 @@
-"""Backward errors of every solver on hard families of matrices, beside LAPACK's on the dense matrix.
+"""Backward errors of every solver on difficult families of matrices, compared with LAPACK on the dense matrix.
 
-The backward error of x is ``norm(b - A x) / (norm(A) norm(x) + norm(b))``, in the largest-row-sum norm, with the residual in extended
-precision: how little A and b have to be changed for x to be exact. A solver may be ten times as far off as LAPACK's `gesv`, but none
-needs to be nearer than a rounding error; or it refuses (`LinAlgError`), and then no wrong number comes out.
+The backward error of x is ``norm(b - A x) / (norm(A) norm(x) + norm(b))`` in the infinity norm, with the residual in
+extended precision. It is the smallest relative change of A and b for which x is exact. The error of a solver may be ten
+times the larger of the error of LAPACK's `gesv` and the unit roundoff. A solver may also raise `LinAlgError`.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def run(report: Report) -> None:
 
 
 def _rows(report: Report, worst: dict[str, list[float]]):
-    """One row for each family; the ratios of the errors of each structure to what is allowed go into `worst`."""
+    """Iterate over one row for each family; append the ratios of errors to their limits to `worst`, by structure."""
     rng = np.random.default_rng(0)
     for structure, family, x in families(rng):
         a = np.asarray(x.to_jax())
@@ -35,7 +35,7 @@ def _rows(report: Report, worst: dict[str, list[float]]):
         ours, lapack = error_of(_ours, x, a, b), error_of(_lapack, a, a, b)
         condition = np.linalg.cond(a)
         report.note(f"{structure}: {family}", condition=condition, ours=ours, lapack=lapack)
-        # What LAPACK calls singular has no yardstick but the precision.
+        # If LAPACK raises for a singular matrix, the limit is the precision.
         limit = max(PRECISION if lapack == REFUSED else lapack, PRECISION)
         worst.setdefault(structure, []).append(0.0 if ours == REFUSED else ours / limit)
         yield (
@@ -54,7 +54,7 @@ def _lapack(a, b):
 
 
 def error_of(solve, matrix, a, b):
-    """The backward error of what `solve` gives for a matrix with the dense form `a`, or that it refused."""
+    """Return the backward error of `solve` for a matrix with the dense form `a`, or that `solve` raised."""
     try:
         x = solve(matrix, b)
     except np.linalg.LinAlgError:
@@ -66,7 +66,7 @@ def error_of(solve, matrix, a, b):
 
 
 def families(rng):
-    """Triples of structure, family, and the array."""
+    """Iterate over triples of structure, family and array."""
     yield from _banded(rng)
     yield from _dense(rng)
     yield from _triangles_and_blocks(rng)
@@ -84,7 +84,7 @@ def _orthogonal(rng, n):
 
 
 def _with_spectrum(rng, values):
-    """A symmetric matrix with these eigenvalues in random directions."""
+    """Return a symmetric matrix with these eigenvalues and random eigenvectors."""
     q = _orthogonal(rng, len(values))
     a = (q * values) @ q.T
     return (a + a.T) / 2
@@ -95,7 +95,7 @@ def _definite(x):
 
 
 def _bands(a, kl, ku):
-    """A `Banded` of the diagonals of a dense matrix."""
+    """Return the diagonals of a dense matrix as a `Banded` array."""
     offsets = tuple(range(-kl, ku + 1))
     return sa.Banded([np.diagonal(a, k).copy() for k in offsets], offsets, a.shape)
 
@@ -207,7 +207,7 @@ def _factored(rng, m=12, n=15):
     yield "Kronecker + number", "symmetric", sa.Kronecker(*factors) + 1e-3 * sa.Identity(size)
     near = sa.Kronecker(*factors) - values[0] * (1 - 1e-13) * sa.Identity(size)
     yield "Kronecker + number", "symmetric, near an eigenvalue", near
-    # One factor so large that its tridiagonal form takes the place of its eigenvectors.
+    # One factor is so large that the solver uses its tridiagonal form instead of its eigenvectors.
     large = [_with_spectrum(np.random.default_rng(k), np.logspace(0, -5, k) * (-1.0) ** np.arange(k)) for k in (4, 140)]
     values = np.linalg.eigvalsh(np.kron(*large))
     wide, identity = sa.Kronecker(*map(sa.Symmetric, large)), sa.Identity(560)
@@ -224,7 +224,7 @@ def _factored(rng, m=12, n=15):
     k, r = 150, 5
     u, v = rng.normal(size=(2, k, r))
     yield "diagonal + low rank", "diagonal over 14 decades", sa.Diagonal(_graded(k)) + sa.LowRank(u, v)
-    yield "diagonal + low rank", "large rank beside a tiny diagonal", sa.Diagonal(np.full(k, 1e-10)) + sa.LowRank(u, u)
+    yield "diagonal + low rank", "large rank and a tiny diagonal", sa.Diagonal(np.full(k, 1e-10)) + sa.LowRank(u, u)
     nearly = np.eye(k)[:, :1]
     yield "diagonal + low rank", "cancels an entry", sa.Diagonal(np.ones(k)) + sa.LowRank((1e-13 - 1) * nearly, nearly)
     yield (

@@ -1,4 +1,4 @@
-"""Banded factorisations and systems beside LAPACK's, what their derivatives cost, and how the time grows with n."""
+"""Banded factorizations and systems compared with LAPACK, the cost of their derivatives, and the growth of time with n."""
 
 import time
 
@@ -34,7 +34,7 @@ def run(report: Report) -> None:
 
 
 def _definite(rng, w):
-    """A diagonally dominant symmetric band: ours, assumed positive definite, and LAPACK's lower storage."""
+    """Return a diagonally dominant symmetric band: ours, assumed positive definite, and in LAPACK's lower storage."""
     below = [rng.normal(size=N - k) for k in range(1, w + 1)]
     main = np.full(N, 4.0 * w)
     offsets = tuple(range(-w, w + 1))
@@ -218,7 +218,7 @@ def _symmetric(rng, n):
 
 
 def growth(report, rng, name, make):
-    """Times, and the exponent p of ``time ~ n**p``, by least squares on the logarithms."""
+    """Report times, and the exponent p of ``time ~ n**p`` by least squares on the logarithms."""
     sizes, seconds = [10**3, 10**4, 10**5, 10**6, 10**7], []
     for n in sizes:
         function, x = make(rng, n)

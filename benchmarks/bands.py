@@ -1,4 +1,4 @@
-"""Banded products: ours, the sparse libraries', and the memory-bound limit of the machine."""
+"""Banded products compared with sparse libraries, and with the memory-bound limit of the machine."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def run(report: Report) -> None:
 
 
 def product(report: Report, case: str, n: int, width: int, columns: int | None, factor: float) -> None:
-    """`width` bands on each side of the diagonal, times a vector or `columns` of them; `factor` is the bar to scipy."""
+    """Time a matrix with `width` bands on each side times a vector or `columns` vectors; `factor` is the bar for SciPy."""
     rng = np.random.default_rng(n)
     offsets = tuple(range(-width, width + 1))
     host_bands = [rng.normal(size=n - abs(k)) for k in offsets]
@@ -57,7 +57,7 @@ def product(report: Report, case: str, n: int, width: int, columns: int | None, 
         else:
             candidates[name] = function
 
-    # Every entry is read once and nothing is shifted: no product of a matrix stored by diagonals can do less.
+    # The lower bound for a matrix stored by diagonals: it reads every entry once, without shifts.
     full = tuple(jnp.asarray(rng.normal(size=n)) for _ in offsets)
 
     @jax.jit
@@ -72,7 +72,7 @@ def product(report: Report, case: str, n: int, width: int, columns: int | None, 
 
 
 def _coordinates(bands: list[np.ndarray], offsets: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of every entry, and the entries, in the order of rows."""
+    """Return rows, columns and values of all entries, sorted by rows."""
     rows = np.concatenate([np.arange(len(d)) + max(0, -k) for d, k in zip(bands, offsets, strict=True)])
     columns = np.concatenate([np.arange(len(d)) + max(0, k) for d, k in zip(bands, offsets, strict=True)])
     order = np.lexsort((columns, rows))
@@ -98,7 +98,7 @@ def _quax(bands: tuple[jax.Array, ...], x: jax.Array):
 
 
 def _agree(candidates: dict, bands: list[np.ndarray], offsets: tuple[int, ...], x: np.ndarray) -> None:
-    """A fast wrong product is no product: all of them against NumPy."""
+    """Check all candidates against NumPy."""
     expected = np.zeros_like(x)
     for d, k in zip(bands, offsets, strict=True):
         rows, columns = max(0, -k), max(0, k)

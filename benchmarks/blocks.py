@@ -1,4 +1,4 @@
-"""Block-diagonal products and systems: ours, NumPy's and JAX's batched functions, and the sparse libraries' block format."""
+"""Block-diagonal products and systems compared with batched functions of NumPy and JAX, and with block sparse formats."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def run(report: Report) -> None:
 
 
 def product(report: Report, case: str, count: int, size: int, columns: int, bars: list[Bar]) -> None:
-    """`count` blocks of size × size times a matrix of `columns` columns."""
+    """Time `count` blocks of size × size times a matrix with `columns` columns."""
     rng = np.random.default_rng(count)
     blocks, right = rng.normal(size=(count, size, size)), rng.normal(size=(count, size, columns))
     flat = right.reshape(count * size, columns)
@@ -43,7 +43,7 @@ def product(report: Report, case: str, count: int, size: int, columns: int, bars
 
 
 def system(report: Report, case: str, count: int, size: int, columns: int) -> None:
-    """A block-diagonal system, nothing assumed; eager, so that ours finds out whether a block is singular."""
+    """Time a general block-diagonal system in an eager call, which checks for singular blocks."""
     rng = np.random.default_rng(count)
     blocks = rng.normal(size=(count, size, size)) + size * np.eye(size)
     right = rng.normal(size=(count, size, columns))
@@ -61,7 +61,7 @@ def system(report: Report, case: str, count: int, size: int, columns: int) -> No
 
 
 def block_tridiagonal(report: Report, case: str, count: int, size: int, columns: int) -> None:
-    """A block-tridiagonal matrix of count × count blocks times a matrix."""
+    """Time a block-tridiagonal matrix of count × count blocks times a matrix."""
     rng = np.random.default_rng(count)
     lower, diag, upper = (rng.normal(size=(n, size, size)) for n in (count - 1, count, count - 1))
     right = rng.normal(size=(count * size, columns))
@@ -87,7 +87,7 @@ def block_tridiagonal(report: Report, case: str, count: int, size: int, columns:
 
 
 def _agree(candidates: dict, expected: np.ndarray) -> None:
-    """A fast wrong product is no product: all of them against NumPy's."""
+    """Check all candidates against NumPy."""
     for name, function in candidates.items():
         result = np.asarray(function()).reshape(expected.shape)
         np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-10, err_msg=name)

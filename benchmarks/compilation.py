@@ -1,7 +1,7 @@
-"""What it takes to trace and to compile a function of a structured array once, and the memory of what is compiled, beside the same by hand.
+"""Time to trace and compile functions of structured arrays, and their memory, compared with hand-written functions.
 
-Each time is the least of three from empty caches; no cache on disk is used. The memory is what XLA plans to allocate beside parameters and
-result. A size hardly matters for the times, since arrays are not unrolled.
+Each time is the minimum of three runs with empty caches, without a cache on disk. The memory is XLA's plan of temporary
+memory, in addition to parameters and result. The times hardly depend on the size, because arrays are not unrolled.
 """
 
 import time
@@ -33,7 +33,7 @@ def run(report: Report) -> None:
 
 
 def measure(report: Report, case: str, function: Callable, *arguments: object) -> tuple[str, ...]:
-    """Seconds to trace and to compile, and bytes."""
+    """Return the seconds to trace and to compile, and the bytes of temporary memory."""
     tracing, compiling = [], []
     for _ in range(1 if report.quick else REPEATS):
         jax.clear_caches()
@@ -53,7 +53,7 @@ def measure(report: Report, case: str, function: Callable, *arguments: object) -
 
 
 def cases() -> Iterator[tuple]:
-    """Name, function, and what it takes."""
+    """Iterate over name, function and arguments."""
     rng = np.random.default_rng(0)
     v = jnp.asarray(rng.normal(size=N))
     b = sa.asarray(v)

@@ -1,8 +1,8 @@
-"""What XLA plans for compiled code on structures, beside `jax.numpy` written by hand on their parameters.
+"""XLA's cost estimates of compiled code on structures, compared with hand-written `jax.numpy` on their parameters.
 
 Nothing runs: flops and bytes come from `cost_analysis()`, temporary bytes from `memory_analysis()` of the compiled
-program. Solves of bands are left to `solvers.py`: XLA counts no flops inside LAPACK calls, and both branches of a
-`cond`.
+program. `solvers.py` measures banded solves, because XLA counts no flops inside LAPACK calls, and counts both branches
+of a `cond`.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ import structarrays as sa
 N = 100_000
 COLUMNS = 8
 SLACK = 0.05
-SMALL = 1024  # bytes: a flag or an alignment, which no percentage of nothing allows
+SMALL = 1024  # bytes that are always allowed, for a flag or an alignment: a percentage of zero is zero
 OFFSETS = (-1, 0, 1)
 
 
 def run(report: Report) -> None:
-    report.section(f"Compiled code: ours beside hand-written jax.numpy on the parameters, n = {N:,}")
+    report.section(f"Compiled code: ours and hand-written jax.numpy on the parameters, n = {N:,}")
     header = ("case: ours / by hand", "flops", "bytes", "temporary bytes")
     report.table(header, (compare(report, *case) for case in cases()))
 
 
 def plan(function: Callable, *arguments: object) -> dict[str, float]:
-    """Flops, bytes accessed and temporary bytes of the compiled function."""
+    """Return flops, bytes accessed and temporary bytes of the compiled function."""
     compiled = jax.jit(function).lower(*arguments).compile()
     cost = compiled.cost_analysis()
     return {
@@ -39,7 +39,7 @@ def plan(function: Callable, *arguments: object) -> dict[str, float]:
 
 
 def compare(report: Report, case: str, ours: Callable, hand: Callable, arguments: tuple) -> tuple[str, ...]:
-    """Judge one case, and the row of it; `hand` takes the leaves of `arguments`."""
+    """Judge one case, and return its row; `hand` takes the leaves of `arguments`."""
     mine, theirs = plan(ours, *arguments), plan(hand, *jax.tree.leaves(arguments))
     met = all(mine[key] <= (1 + SLACK) * theirs[key] + (SMALL if key == "temporary bytes" else 0) for key in mine)
     report.note(f"compiled: {case}", ours=mine, hand=theirs)
@@ -49,7 +49,7 @@ def compare(report: Report, case: str, ours: Callable, hand: Callable, arguments
 
 
 def cases() -> list[tuple[str, Callable, Callable, tuple]]:
-    """Name, function of arrays, the same by hand on their leaves, and the arrays."""
+    """Return name, function of arrays, hand-written function of their leaves, and arrays of each case."""
     rng = np.random.default_rng(0)
     vector, matrix = sa.asarray(rng.normal(size=N)), sa.asarray(rng.normal(size=(N, COLUMNS)))
     square = sa.asarray(rng.normal(size=(300, 300)))
@@ -66,7 +66,7 @@ def cases() -> list[tuple[str, Callable, Callable, tuple]]:
         return main[:, None] * x + below + above
 
     def band_band(al, am, au, bl, bm, bu):
-        """The five diagonals of the product of two tridiagonal matrices."""
+        """Return the five diagonals of the product of two tridiagonal matrices."""
         main = am * bm + jnp.pad(al * bu, (1, 0)) + jnp.pad(au * bl, (0, 1))
         lower, upper = al * bm[:-1] + am[1:] * bl, am[:-1] * bu + au * bm[1:]
         return al[1:] * bl[:-1], lower, main, upper, au[:-1] * bu[1:]

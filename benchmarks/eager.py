@@ -1,4 +1,4 @@
-"""What one eager operation on a tiny array costs beyond a compiled call of the same arithmetic."""
+"""Overhead of an eager operation on a tiny array, compared with a compiled call of the same arithmetic."""
 
 import jax
 import jax.numpy as jnp
@@ -109,9 +109,9 @@ def banded(report: Report) -> None:
 
 
 def others(report: Report) -> None:
-    """One function of one array, and a product with a vector, for each of the other structures.
+    """Time a function of one array, and a product with a vector, for each of the other structures.
 
-    The bare call of the product is the compiled kernel on bare parameters.
+    The bare call of the product is the compiled kernel on the parameters.
     """
     rng = np.random.default_rng(3)
     a, c, r, x = (jnp.asarray(rng.normal(size=s) + 3) for s in ((N, N), N, N, N))

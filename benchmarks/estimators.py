@@ -1,7 +1,8 @@
-"""scikit-learn's estimators, as they are, on a Kronecker design of 100,000 × 600: ours, and the same design as NumPy's dense array.
+"""Unchanged estimators of scikit-learn on a Kronecker design of 100,000 × 600, compared with a dense NumPy array.
 
-Each call is a whole `fit`, not the first of its kind. What both found is compared before anything is timed. The memory is that of a process
-of its own, which makes a design and fits one estimator: the interpreter, the libraries, and on our side the compiler are in it.
+Each call is a whole `fit`, after a first one. The results are compared before anything is timed. The memory is measured
+in a separate process, which constructs a design and fits one estimator. It includes the interpreter, the libraries and,
+for ours, the compiler.
 """
 
 import multiprocessing
@@ -46,7 +47,7 @@ def run(report: Report) -> None:
 
 
 def estimators() -> dict:
-    """For each name: what makes the estimator, its target, what is compared, the bar, and the rounds."""
+    """Return by name: constructor, target, compared attributes, bar, and number of rounds."""
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
@@ -74,7 +75,7 @@ def estimators() -> dict:
 
 
 def data() -> tuple[sa.Kronecker, dict]:
-    """The design, and what the estimators are fitted to: values of a linear function of it, and noise."""
+    """Return the design and the targets: a linear function of the design plus noise."""
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=shape) for shape in FACTORS)
     weights = rng.normal(size=(a.shape[1], b.shape[1])) / np.sqrt(a.shape[1] * b.shape[1])
@@ -89,7 +90,7 @@ def data() -> tuple[sa.Kronecker, dict]:
 
 
 def fit(name, design, targets):
-    """A function without arguments that fits the estimator to a design of either kind, and returns what it found."""
+    """Return a function without arguments that fits the estimator to a design, and returns its results."""
     import sklearn
 
     make, target, *_ = estimators()[name]
@@ -108,7 +109,7 @@ def fit(name, design, targets):
 
 
 def peak_memory(name, kind) -> int:
-    """The most bytes that a process has which fits one estimator, once."""
+    """Return the peak memory in bytes of a process that fits one estimator once."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_peak, name, kind).result()
 
@@ -117,6 +118,6 @@ def _peak(name, kind) -> int:
     design, targets = data()
     fit(name, design if kind == OURS else np.asarray(design), targets)()
     status = Path("/proc/self/status")
-    if status.exists():  # what getrusage says on Linux is no less than what the process had that started this one
+    if status.exists():  # on Linux, getrusage also includes the peak of the parent process
         return 1024 * int(re.search(r"^VmHWM:\s*(\d+) kB", status.read_text(), re.MULTILINE)[1])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,8 +1,8 @@
-"""Interleaved timing in one process, and the report that compares it with the bars.
+"""Interleaved timing in one process, and the report that compares times with the bars.
 
-Every candidate of a case is called once a round, in alternating order, so that whatever else the machine does falls on
-all of them alike. The minimum is what the code can do, the median what it usually does; bars are judged by minima,
-which is the number that other jobs on the machine disturb least. Both are printed.
+Each round calls every candidate of a case once, in alternating order, so that other jobs on the machine affect all
+candidates equally. The report contains the minimum and the median. Bars are judged by minima, which other jobs affect
+least.
 """
 
 import gc
@@ -22,7 +22,7 @@ WORDS = {True: "met", False: "MISSED", None: "not judged: the reference does not
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call: the fastest round and the middle one."""
+    """Seconds per call: minimum and median of the rounds."""
 
     minimum: float
     median: float
@@ -30,7 +30,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Bar:
-    """`subject` may take `factor` times as long as `reference`, and `plus` seconds."""
+    """Upper limit for the time of `subject`: `factor` times the time of `reference`, plus `plus` seconds."""
 
     reference: str
     factor: float = 1.0
@@ -44,10 +44,10 @@ class Bar:
 
 @dataclass
 class Verdict:
-    """One measured quantity beside its bar; `met` is None where the reference could not be run.
+    """A measured quantity and its bar; `met` is None if the reference cannot run.
 
-    A bar on a time names its `reference`. One that is a multiple of a reference has numbers, too: our `ratio` to it, and
-    the `limit` of that.
+    A bar on a time has a `reference`. If the bar is a multiple of the reference, the verdict contains our `ratio` to
+    the reference and its `limit`.
     """
 
     case: str
@@ -62,7 +62,7 @@ class Verdict:
 
 @dataclass
 class Section:
-    """What was measured under one heading of one part of the benchmarks."""
+    """Measurements under one heading of one part of the benchmarks."""
 
     part: str
     title: str
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass
 class Report:
-    """Prints each case as it is measured, and keeps everything for the summary, the JSON file and the documentation."""
+    """Printer of each case, which collects all results for the summary, the JSON file and the documentation."""
 
     quick: bool = False
     environment: dict = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Report:
         return [verdict for section in self.sections for verdict in section.verdicts]
 
     def rounds(self, count: int) -> int:
-        """The number of rounds: of a quick run a tenth of `count`, and at least 5 where there are so many."""
+        """Return the number of rounds; a quick run takes a tenth of `count`, but at least 5 if `count` is not smaller."""
         return min(count, max(5, count // 10)) if self.quick else count
 
     def section(self, title: str) -> None:
@@ -107,22 +107,24 @@ class Report:
         inner: int = 1,
         warm_up: int = 3,
     ) -> dict[str, Timing]:
-        """Time the candidates of one case, print them and judge the bars.
+        """Time the candidates of one case, print the times and judge the bars.
 
         Parameters
         ----------
-        case
-            What is measured, in words.
-        candidates
-            Name to a function of no arguments; `structarrays` is ours.
-        bars
-            What is demanded.
-        absent
-            Peers that cannot be compared, and why.
-        rounds, inner
-            Rounds, and calls in each round (many, for calls of microseconds).
-        warm_up
-            Calls of each candidate before the first round.
+        case : str
+            Description of the case.
+        candidates : dict
+            Functions without arguments, by name; `structarrays` is ours.
+        bars : sequence of Bar
+            Upper limits of times.
+        absent : dict, optional
+            Peers that cannot be compared, with the reason.
+        rounds : int, default 60
+            Number of rounds.
+        inner : int, default 1
+            Number of calls in each round; use many for calls of microseconds.
+        warm_up : int, default 3
+            Number of calls of each candidate before the first round.
         """
         timings = interleave(candidates, self.rounds(rounds), inner, warm_up)
         print(f"\n{case}")
@@ -154,16 +156,16 @@ class Report:
     def judge(
         self, case: str, subject: str, bar: str, measured: str, met: bool | None, ratio=None, limit=None, reference=None
     ) -> None:
-        """Print one bar and whether it is met."""
+        """Print a bar, and whether it is met."""
         print(f"  bar: {subject} {bar}: {measured}, {WORDS[met]}", flush=True)
         self.sections[-1].verdicts.append(Verdict(case, subject, bar, measured, met, ratio, limit, reference))
 
     def note(self, case: str, **values: object) -> None:
-        """Keep further numbers of a case in the JSON file."""
+        """Add further values of a case to the JSON file."""
         self.sections[-1].cases.append({"case": case, **values})
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print rows as they come, and keep them for the documentation."""
+        """Print each row immediately, and keep the rows for the documentation."""
         kept: list[Sequence[str]] = []
         self.sections[-1].tables.append((header, kept))
         width = max(12, 72 // (len(header) - 1))
@@ -199,7 +201,7 @@ class Report:
 def interleave(
     candidates: Mapping[str, Callable[[], object]], rounds: int, inner: int = 1, warm_up: int = 3
 ) -> dict[str, Timing]:
-    """Time functions of no arguments in alternation; results are awaited, and compilation is not counted."""
+    """Time functions without arguments alternately; times include waiting for results, but not compilation."""
     for function in candidates.values():
         for _ in range(warm_up):
             jax.block_until_ready(function())
@@ -228,7 +230,7 @@ def _once(function: Callable[[], object], inner: int) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Three digits and a unit."""
+    """Format a duration with three digits and a unit."""
     for scale, unit in ((1e-6, "us"), (1e-3, "ms")):
         if seconds < scale * 1e3:
             return f"{_three(seconds / scale)} {unit}"

@@ -1,4 +1,4 @@
-"""The time that an import adds to `import jax.numpy`, each in a fresh interpreter."""
+"""Time that an import adds to `import jax.numpy`, each in a new interpreter."""
 
 import os
 import statistics
@@ -23,7 +23,7 @@ print(time.perf_counter() - start)
 def run(report: Report) -> None:
     report.section("Import time on top of jax.numpy")
     seconds: dict[str, list[float]] = {package: [] for package in PACKAGES}
-    for repeat in range(-1, 5 if report.quick else 15):  # the first one fills the file cache
+    for repeat in range(-1, 5 if report.quick else 15):  # the first run fills the file cache
         for package in PACKAGES:
             elapsed = import_seconds(package)
             if repeat >= 0 and elapsed is not None:
@@ -40,9 +40,9 @@ def run(report: Report) -> None:
 
 
 def import_seconds(package: str) -> float | None:
-    """Seconds, or None where the package cannot be imported for being absent."""
+    """Return the seconds of an import, or None if the package is not installed."""
     code = CODE.format(path=sys.path, package=package)
-    # Installed packages are compiled to bytecode once, so what is measured is not the compilation.
+    # Allow bytecode files, as for installed packages, so that the time does not include their compilation.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     if process.returncode != 0:

@@ -1,4 +1,4 @@
-"""Kronecker products of two matrices: ours, linear_operator, and the formulas that one writes by hand with NumPy and with JAX."""
+"""Kronecker products of two matrices compared with linear_operator, and with hand-written formulas in NumPy and JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,7 @@ def slogdet(xp, a, b):
 
 
 def eigh(xp, a, b):
-    """The eigenvectors of the factors, and the order in which their products stand for the sorted eigenvalues."""
+    """Return the eigenvectors of the factors, and the order of their products for sorted eigenvalues."""
     (p, u), (q, v) = xp.linalg.eigh(a), xp.linalg.eigh(b)
     values = (p[:, None] * q).reshape(-1)
     order = xp.argsort(values)
@@ -83,7 +83,7 @@ def shifted(xp, a, b, v):
 
 
 def _by_linear_operator(a, b, v):
-    """Both by linear_operator, on an operator made anew each time, since an operator keeps what it has computed."""
+    """Compute both by linear_operator, on a new operator each time, because operators cache their results."""
     torch, operators = linear_operators()
     a, b, v = map(torch.as_tensor, (a, b, v))
     noise = torch.as_tensor([0.1], dtype=v.dtype)
@@ -97,7 +97,7 @@ def _by_linear_operator(a, b, v):
 
 
 def compare(report: Report, case: str, ours, by_hand, arguments, bars, same=lambda result: result, theirs=None) -> None:
-    """Time ours beside the formula, after a look at whether they agree."""
+    """Check that ours and the formula agree, and time both."""
     jitted = jax.jit(lambda *args: by_hand(jnp, *args))
     on_device = [jnp.asarray(a) for a in arguments]
     candidates = {OURS: ours, JAX: lambda: jitted(*on_device)}

@@ -1,6 +1,6 @@
-"""What other libraries of structured arrays do, beside the same done here: dynamiqs, pydata/sparse and CoLA.
+"""Comparison with other libraries of structured arrays: dynamiqs, pydata/sparse and CoLA.
 
-CoLA brings a fork of plum that quax cannot be imported with: this section needs an environment of its own.
+CoLA requires a fork of plum that is incompatible with quax, so this part needs a separate environment.
 """
 
 import functools
@@ -27,7 +27,7 @@ def run(report: Report) -> None:
 
 
 def compare(report, case, peer, ours, theirs, read=np.asarray, absent=NOT_INSTALLED):
-    """Time two functions without arguments whose results are the same; `theirs` is None where the peer cannot be compared."""
+    """Time two functions without arguments and with equal results; `theirs` is None if the peer cannot be compared."""
     candidates = {OURS: ours}
     if theirs is not None:
         candidates[peer] = theirs
@@ -104,7 +104,7 @@ def with_sparse(report, rng, n=20_000, density=1e-3):
         theirs = [sparse.COO(np.stack(ij), v, shape=(n, n)) for v, ij in zip(values, places, strict=True)]
 
     def sums(r):
-        """Those of the columns, in NumPy: the dense form of a large result takes gigabytes."""
+        """Return the sums of the columns in NumPy: the dense form of a large result takes gigabytes."""
         r = r.__array_namespace__().sum(r, axis=0) if r.ndim == 2 else r
         return r.todense() if hasattr(r, "todense") else np.asarray(r)
 

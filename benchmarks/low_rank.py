@@ -1,4 +1,4 @@
-"""Sums with a term of low rank: ours, linear_operator, and the formulas of Woodbury and of the determinant lemma written by hand."""
+"""Sums with a low-rank term compared with linear_operator, and with hand-written Woodbury and determinant formulas."""
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +19,13 @@ def run(report: Report) -> None:
 
 
 def _parts(n: int, rank: int):
-    """A positive definite matrix, ``diag + u @ u.T``: linear_operator has no others."""
+    """Return the parameters of a positive definite matrix ``diag + u @ u.T``, the only form in linear_operator."""
     rng = np.random.default_rng(n)
     return rng.uniform(1.0, 2.0, n), rng.normal(size=(n, rank)) / np.sqrt(n), rng.normal(size=n)
 
 
 def solve(report: Report, case: str, n: int, rank: int) -> None:
-    """One right-hand side. Ours looks at the residual as well."""
+    """Time a system with one right-hand side. Ours checks the residual in addition."""
     diag, u, right = _parts(n, rank)
     a, b = sa.Diagonal(diag) + sa.LowRank(u, u), sa.asarray(right)
 
@@ -35,7 +35,7 @@ def solve(report: Report, case: str, n: int, rank: int) -> None:
 
 
 def woodbury(xp, diag, u, right):
-    """The solution by hand, with NumPy or jax.numpy."""
+    """Compute the solution by the Woodbury formula in NumPy or jax.numpy."""
     scaled, alone = u / diag[:, None], right / diag
     return alone - scaled @ xp.linalg.solve(xp.eye(u.shape[1]) + u.T @ scaled, u.T @ alone)
 
@@ -64,13 +64,13 @@ def _report(report: Report, case: str, ours, formula, arguments, theirs) -> None
     else:
         absent |= {NUMPY: CPU_ONLY, LINEAR_OPERATOR: CPU_ONLY}
     expected = formula(np, *arguments)
-    for name, function in candidates.items():  # a fast wrong number is no number
+    for name, function in candidates.items():  # check the results first
         np.testing.assert_allclose(np.asarray(function()), expected, rtol=1e-6, atol=1e-9, err_msg=name)
     report.time(case, candidates, [Bar(NUMPY), Bar(LINEAR_OPERATOR, 0.3)], absent, rounds=30)
 
 
 def _by_linear_operator(peers, arguments, method):
-    """Their call, on an operator made anew each time, since an operator keeps what it has computed."""
+    """Return their call, on a new operator each time, because operators cache their results."""
     torch, operators = peers
     diag, u, *right = map(torch.as_tensor, arguments)
     return lambda: method(operators.LowRankRootLinearOperator(u) + operators.DiagLinearOperator(diag), *right)

@@ -1,4 +1,4 @@
-"""The measured parts of `docs/design/benchmarks.md`: written anew between the marks of each part that was run."""
+"""Writer of the measured parts of `docs/design/benchmarks.md`, between the markers of each part that ran."""
 
 import datetime
 import importlib.util
@@ -15,18 +15,18 @@ SETTINGS = ("device", "OPENBLAS_NUM_THREADS", "GLIBC_TUNABLES")
 
 
 def check(parts: Iterable[str], folder: str) -> None:
-    """Refuse, before anything is measured, what could not be written."""
+    """Exit before any measurement if the results could not be written."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise SystemExit("--docs draws pictures, which needs matplotlib: pip install matplotlib")
+        raise SystemExit("--docs needs matplotlib for the pictures: pip install matplotlib")
     page = _page(folder)
     text = page.read_text(encoding="utf-8")
     lacking = [part for part in parts if not re.search(PART.format(part), text, re.DOTALL)]
     if lacking:
-        raise SystemExit(f"{page} has no lines <!-- measured: PART --> and <!-- end --> for {', '.join(lacking)}")
+        raise SystemExit(f"{page} must have lines <!-- measured: PART --> and <!-- end --> for {', '.join(lacking)}")
 
 
 def write(report: Report, part: str, folder: str) -> None:
-    """Put what was measured of a part between its marks, and its pictures into `pictures`."""
+    """Write the measurements of a part between its markers, and its pictures into `pictures`."""
     page = _page(folder)
     sections = [section for section in report.sections if section.part == part]
     pictures = [
@@ -48,7 +48,7 @@ def _page(folder: str) -> Path:
 
 
 def _section(section: Section, titled: bool) -> str:
-    """Its title, if the part has several, a table for each set of candidates that were timed together, its own tables, and remarks."""
+    """Return title (if the part has several sections), timing tables, other tables and remarks of a section."""
     groups: dict[tuple[str, ...], list[dict]] = {}
     for case in section.cases:
         if "absent" in case:
@@ -58,7 +58,7 @@ def _section(section: Section, titled: bool) -> str:
         tables.append(_table(map(_text, header), (map(_text, row) for row in rows)))
     shown = {(case["case"], name) for names, cases in groups.items() for case in cases for name in names}
     remarks = [*section.remarks]
-    if not section.tables:  # whose rows have what is judged
+    if not section.tables:  # the rows of a table contain the bars
         remarks += [_sentence(v) for v in section.verdicts if (v.case, v.reference) not in shown]
     lists = ["\n".join(f"* {_text(remark)}" for remark in remarks)] if remarks else []
     title = [f"**{_text(section.title)}**"] if titled else []
@@ -66,7 +66,7 @@ def _section(section: Section, titled: bool) -> str:
 
 
 def _timings(names: Sequence[str], cases: list[dict], verdicts: list[Verdict]) -> str:
-    """A row for each case: our time, and that of each peer with ours over it."""
+    """Return a row for each case: our time, and for each peer its time and the ratio of our time to it."""
     names = sorted(names, key=lambda name: name != OURS)
     rows = []
     for case in cases:
@@ -84,13 +84,13 @@ def _timings(names: Sequence[str], cases: list[dict], verdicts: list[Verdict]) -
 
 
 def _ratio(seconds: dict, subject: str, reference: str) -> str:
-    """Of the minima, and of the medians in parentheses."""
+    """Return the ratio of the minima, with the ratio of the medians in parentheses."""
     minimum, median = (seconds[subject][kind] / seconds[reference][kind] for kind in ("minimum", "median"))
     return "{} ({})".format(*(f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}" for ratio in (minimum, median)))
 
 
 def _judged(seconds: dict, reference: str, verdict: Verdict) -> str:
-    """What a bar is about, and the bar; bold where it is missed."""
+    """Return the subject of a bar and the bar, in bold if it is missed."""
     measured, bar = verdict.measured, verdict.bar.removeprefix("<= ").replace(reference, "").replace(" + ", "+")
     if verdict.limit is not None:
         measured, bar = _ratio(seconds, verdict.subject, reference), f"{verdict.limit:g}"
@@ -110,7 +110,7 @@ def _bars(sections: list[Section]) -> str:
 
 
 def _environment(report: Report) -> str:
-    """When, where and with what, in one line."""
+    """Return date, machine and versions in one line."""
     environment = report.environment
     versions = [
         f"{name} {value}"
@@ -132,5 +132,5 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Words that are not Markdown."""
+    """Escape Markdown."""
     return re.sub(r"([*_|<\[\]`])", r"\\\1", text)

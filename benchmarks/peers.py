@@ -1,4 +1,4 @@
-"""The libraries compared with, and when they cannot be."""
+"""Peer libraries, and conditions under which they cannot be compared."""
 
 import importlib
 from types import ModuleType
@@ -10,7 +10,7 @@ CPU_ONLY = f"runs on the CPU only: not compared on {jax.default_backend()}"
 
 
 def optional(module: str) -> ModuleType | None:
-    """The module, or None where it is not installed."""
+    """Return the module, or None if it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -22,9 +22,9 @@ def on_cpu() -> bool:
 
 
 def linear_operators():
-    """PyTorch and linear_operator's operators, or None where they are not installed.
+    """Return PyTorch and linear_operator's operators, or None if they are not installed.
 
-    One thread, as for the other peers; it is also what they are faster with.
+    They use one thread, like the other peers; with more threads they are slower.
     """
     torch, operators = optional("torch"), optional("linear_operator.operators")
     if torch is None or operators is None:

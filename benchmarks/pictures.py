@@ -1,4 +1,4 @@
-"""Pictures of what was measured: ratios to the peers beside their bars, and how times grow with n. Needs matplotlib."""
+"""Pictures of the measurements: ratios to the peers with their bars, and growth of times with n. Requires matplotlib."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ FEWEST, MOST = 6, 60  # bars of one picture
 
 
 def draw(part: str, sections, folder: Path) -> list[tuple[str, Path]]:
-    """Write the pictures of a part into a folder: their captions, and where they are."""
+    """Write the pictures of a part into a folder, and return their captions and paths."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -31,7 +31,7 @@ def draw(part: str, sections, folder: Path) -> list[tuple[str, Path]]:
 
 
 def _ratios(plt, verdicts):
-    """One line for each bar: a dot where we are, a stroke where we may be."""
+    """Draw one line for each bar: a dot at our ratio, a stroke at its limit."""
     from matplotlib import ticker
 
     count = len(verdicts)
@@ -56,7 +56,7 @@ def _ratios(plt, verdicts):
 
 
 def _growth(plt, cases):
-    """Seconds over n, in logarithms; the dashed lines are proportional to n."""
+    """Draw seconds over n on logarithmic axes; the dashed lines are proportional to n."""
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for i, case in enumerate(cases):
         label = case["case"].removeprefix("growth: ")

@@ -8,11 +8,11 @@ import platform
 import sys
 from pathlib import Path
 
-# Before numpy and jax are imported. jaxlib calls the OpenBLAS that scipy brings; its threads beside XLA's own on
-# few cores slow every LAPACK call down, up to ten times, so all peers run with one.
+# Set before numpy and jax are imported. jaxlib calls SciPy's OpenBLAS. On few cores, its threads compete with XLA's
+# threads and slow down every LAPACK call, up to ten times, so all peers use one thread.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["JAX_ENABLE_X64"] = "1"
-# Before scipy is, too: scikit-learn asks for it where it is given arrays that are not NumPy's.
+# Set before scipy is imported: scikit-learn requires it for arrays of other libraries than NumPy.
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 PARTS = (
@@ -37,7 +37,7 @@ PARTS = (
     "import_time",
 )
 ALONE = ("libraries",)
-"""Parts that need an environment of their own: they run if they are named."""
+"""Parts that need a separate environment: they run only if they are named."""
 PACKAGES = (
     "structarrays",
     "jax",
@@ -63,7 +63,7 @@ def version(package: str) -> str:
 
 
 def processor() -> str:
-    """The name of the CPU, where the system tells it."""
+    """Return the name of the CPU, if the system provides it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():
@@ -90,13 +90,13 @@ def environment() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds: a look, not a measurement")
+    parser.add_argument("--quick", action="store_true", help="run a tenth of the rounds, for a rough estimate")
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part (may be repeated)")
-    parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
+    parser.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     parser.add_argument(
         "--docs",
         metavar="FOLDER",
-        help="write the parts into FOLDER/design/benchmarks.md, and draw pictures (needs matplotlib)",
+        help="write the parts to FOLDER/design/benchmarks.md, and draw pictures (requires matplotlib)",
     )
     arguments = parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Banded solves beside LAPACK, `jax.lax` and lineax, and what their gradients cost."""
+"""Banded solves compared with LAPACK, `jax.lax` and lineax, and the cost of their gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def run(report: Report) -> None:
 
 
 def _tridiagonal(rng: np.random.Generator, *shape: int, dominant: bool) -> tuple[np.ndarray, ...]:
-    """Lower, main and upper diagonal and a right-hand side, random."""
+    """Return random lower, main and upper diagonals and a random right-hand side."""
     *batch, n = shape
     low, up = rng.normal(size=(2, *batch, n - 1))
     main, b = rng.normal(size=(2, *batch, n))
@@ -42,7 +42,7 @@ def _tridiagonal(rng: np.random.Generator, *shape: int, dominant: bool) -> tuple
 
 
 def _ours(a: sa.Array, b: sa.Array) -> dict:
-    """Eager (with the check of singularity), jitted, and with the derivative by every parameter."""
+    """Return our candidates: eager (with the singularity check), jitted, and with derivatives by all parameters."""
     jitted = jax.jit(lambda p, q: sa.linalg.solve(p, q))
     gradient = jax.jit(jax.value_and_grad(lambda p, q: jnp.sum(sa.linalg.solve(p, q).to_jax() ** 2), argnums=(0, 1)))
     return {
@@ -59,7 +59,7 @@ def _cost_of_gradient(report: Report, case: str, timings: dict) -> None:
 
 
 def _agree(candidates: dict, expected: np.ndarray, tolerance: float) -> None:
-    """Every candidate but the gradient against the reference, relative to the largest entry."""
+    """Check every candidate except the gradient against the reference, relative to the largest entry."""
     scale = np.max(np.abs(expected))
     for name, function in candidates.items():
         if name != GRADIENT:
@@ -93,14 +93,14 @@ def general(report: Report, case: str, low: np.ndarray, main: np.ndarray, up: np
         candidates[SOLVE_BANDED] = lambda: solve_banded((1, 1), padded, b)
     else:
         absent |= {GTSV: CPU_ONLY, SOLVE_BANDED: CPU_ONLY}
-    # A random tridiagonal matrix is badly conditioned: two stable solvers agree only to its condition number.
+    # A random tridiagonal matrix is ill-conditioned: two stable solvers agree only to its condition number.
     _agree(candidates, np.asarray(candidates.get(GTSV, candidates[LAX])()), 1e-4)
     timings = report.time(case, candidates, [Bar(GTSV, factor=1.1)], absent, rounds=40)
     _cost_of_gradient(report, case, timings)
 
 
 def _lax(low: jax.Array, main: jax.Array, up: jax.Array, b: jax.Array):
-    """`jax.lax`'s solver on diagonals of shape (..., n - 1) and (..., n)."""
+    """Return the solver of `jax.lax` for diagonals of shape (..., n - 1) and (..., n)."""
 
     @jax.jit
     def solve(low, main, up, b):
@@ -134,7 +134,7 @@ def positive_definite(report: Report, rng: np.random.Generator) -> None:
 def batched(report: Report, rng: np.random.Generator) -> None:
     case = "1000 tridiagonal solves of n = 1000 in one batch"
     low, main, up, b = _tridiagonal(rng, 1000, 1000, dominant=True)
-    # `solve` takes a batch of vectors only as a batch of matrices of one column: this is the standard's rule.
+    # The standard requires a batch of vectors to be a batch of matrices with one column.
     candidates = _ours(sa.tridiagonal(low, main, up), sa.asarray(b[..., None]))
     candidates[LAX] = _lax(*map(jnp.asarray, (low, main, up, b)))
     _agree(candidates, np.asarray(candidates[LAX]()), 1e-10)
@@ -143,7 +143,7 @@ def batched(report: Report, rng: np.random.Generator) -> None:
 
 
 def pentadiagonal(report: Report, rng: np.random.Generator) -> None:
-    """The system of `examples/trend.py`, whose matrix carries no assumption, and with one for comparison."""
+    """Time the system of `examples/trend.py`, whose matrix has no assumption, and with an assumption for comparison."""
     case = "the example's solve: pentadiagonal, n = 1,000,000"
     lam = 1600.0
     ones = np.ones(N - 2)
@@ -169,7 +169,7 @@ def pentadiagonal(report: Report, rng: np.random.Generator) -> None:
 
 
 def _hodrick_prescott(n: int, lam: float) -> np.ndarray:
-    """I + lam D'D, with D the second difference, in the layout of `scipy.linalg.solve_banded`."""
+    """Return I + lam D'D for the second difference D, in the layout of `scipy.linalg.solve_banded`."""
     main, first, second = np.full(n, 6.0), np.full(n - 1, -4.0), np.full(n - 2, 1.0)
     main[[0, 1, -2, -1]] = 1.0, 5.0, 5.0, 1.0
     first[[0, -1]] = -2.0

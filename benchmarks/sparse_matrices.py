@@ -1,4 +1,4 @@
-"""Sparse products and permutations: ours, SciPy's and JAX's."""
+"""Sparse products and permutations compared with SciPy and JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def run(report: Report) -> None:
 
 
 def matrix(n: int, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Data, rows and columns of a matrix with `row` different entries in each row."""
+    """Return data, rows and columns of a matrix with `row` distinct entries in each row."""
     rng = np.random.default_rng(n)
     columns = np.sort((rng.integers(0, n, (n, 1)) + np.arange(row) * (n // row)) % n, axis=1).ravel()
     return rng.normal(size=n * row), np.repeat(np.arange(n), row), columns
@@ -54,7 +54,7 @@ def product(report: Report, case: str, n: int, row: int, columns: int | None) ->
 
 
 def two_matrices(report: Report, n: int, row: int) -> None:
-    """Results whose number of entries is not known beforehand: the host finds the pattern."""
+    """Time results with a data-dependent number of entries: the host computes the pattern."""
     data, rows, cols = matrix(n, row)
     a = sa.Sparse(data, (rows, cols), (n, n))
     b = a.mT

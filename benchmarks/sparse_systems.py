@@ -1,4 +1,4 @@
-"""Direct solvers of sparse systems: ours, SciPy's SuperLU itself, and JAX's `spsolve`, on the five-point Laplacian."""
+"""Direct solvers of sparse systems compared with SciPy's SuperLU and JAX's `spsolve`, on the five-point Laplacian."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from structarrays._structures.sparse import sparse_direct
 SPLU, JAX, HAND = "scipy splu, solve", "jax.experimental spsolve", "by hand with scipy's factors"
 FACTORS = "scipy, splu, symmetric"
 SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-"""What tells SuperLU that pivots may stay on the diagonal, as we tell it of a matrix that is assumed positive definite."""
+"""Options of SuperLU for diagonal pivots, which we use for matrices that are assumed positive definite."""
 
 
 def run(report: Report) -> None:
@@ -28,7 +28,7 @@ def run(report: Report) -> None:
 
 
 def laplacian(m: int):
-    """The five-point Laplacian of an m × m grid, for SciPy and for us."""
+    """Return the five-point Laplacian of an m × m grid, for SciPy and for us."""
     from scipy import sparse
 
     line = sparse.diags_array([-np.ones(m - 1), np.full(m, 2.0), -np.ones(m - 1)], offsets=[-1, 0, 1])
@@ -38,7 +38,7 @@ def laplacian(m: int):
 
 
 def first_system(report: Report, m: int) -> None:
-    """With a matrix that was not seen before."""
+    """Time a system with a new matrix."""
     from scipy.sparse.linalg import splu
 
     matrix, a = laplacian(m)
@@ -66,7 +66,7 @@ def first_system(report: Report, m: int) -> None:
 
 
 def second_system(report: Report, m: int) -> None:
-    """With the matrix of the last one, and the derivative by its entries."""
+    """Time a system with the previous matrix, and the derivative with respect to its entries."""
     from scipy.sparse.linalg import splu
 
     matrix, a = laplacian(m)
@@ -95,7 +95,7 @@ def second_system(report: Report, m: int) -> None:
 
 
 def determinant(report: Report, m: int) -> None:
-    """Its logarithm and the derivative, by the elements of the inverse at the entries, and by one solution a column."""
+    """Time the log-determinant and its derivative: by the selected inverse, and by one solution for each column."""
     matrix, a = laplacian(m)
     a = sa.assume(a, "positive_definite")
     gradient = jax.jit(jax.value_and_grad(lambda a: sa.linalg.slogdet(a).logabsdet.to_jax(), allow_int=True))
@@ -111,7 +111,7 @@ def determinant(report: Report, m: int) -> None:
 
 
 def large_determinant(report: Report, m: int) -> None:
-    """Beside the factorisation, which is known here: the recursion has as much to do."""
+    """Time the gradient for a cached factorization, compared with a factorization: the recursion has a similar cost."""
     from scipy.sparse.linalg import splu
 
     matrix, a = laplacian(m)

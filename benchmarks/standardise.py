@@ -1,8 +1,9 @@
-"""Standardised data, ``Z = (X - mean) / std``, and what is done with it, of structured matrices of 100,000 × 3000: ours, and the formulas
-by hand on the parameters, in NumPy (SciPy for the sparse ones) and in jitted `jax.numpy`.
+"""Standardized data, ``Z = (X - mean) / std``, for structured matrices of 100,000 × 3000, compared with formulas by hand.
 
-By hand Z is what X stores, scaled, and a row `c = -mean / std` that is added to each of its rows. The variance by hand is the mean of the
-squares less the square of the mean, which cancels; ours does not. No 2.4 GB are allocated by any of them.
+The formulas compute on the parameters, in NumPy (SciPy for sparse matrices) and in jitted `jax.numpy`. They represent Z
+by the scaled entries of X and a row `c = -mean / std` that is added to each row. Their variance is the mean of the
+squares minus the square of the mean, which suffers from cancellation; ours does not. No candidate allocates the 2.4 GB
+of the dense form.
 """
 
 import functools
@@ -30,7 +31,7 @@ def run(report: Report, rows: int = 100_000, columns: int = 3000) -> None:
 
 
 def compare(report: Report, data, w, y, mask) -> None:
-    """Each step on its own, from X or from Z: eager calls beside NumPy's, and a compiled program beside the compiled formula."""
+    """Time each step separately, from X or from Z: eager calls and NumPy, compiled programs and compiled formulas."""
     x = data.array
     with sa.densify("error"):
         operands = (x, standardised(x), sa.asarray(w), sa.asarray(y))
@@ -56,11 +57,11 @@ def compare(report: Report, data, w, y, mask) -> None:
                 candidates[NUMPY] = by_hand(data, method, np, arguments or (), mask)
             else:
                 absent[NUMPY] = CPU_ONLY
-            if method not in ("rows", "rows_times"):  # as many rows as the mask says: no compiled code
+            if method not in ("rows", "rows_times"):  # the number of rows depends on the mask: no compiled code
                 candidates[OURS_JITTED] = functools.partial(jax.jit(step), *operands)
                 candidates[JAX] = by_hand(data, method, jnp, arguments or (), mask)
                 bars.append(Bar(JAX, FACTOR, subject=OURS_JITTED))
-            if arguments is not None:  # a fast wrong number is no number
+            if arguments is not None:  # check the results first
                 results = [np.asarray(function()) for function in candidates.values()]
                 scale = max(1.0, np.max(np.abs(results[-1])))
                 for result in results:
@@ -69,7 +70,7 @@ def compare(report: Report, data, w, y, mask) -> None:
 
 
 def _rounds(function) -> int:
-    """As many as a tenth of a second takes: a minimum of few calls of microseconds is no minimum on a busy machine."""
+    """Return the number of rounds in a tenth of a second: on a busy machine, few calls of microseconds are not enough."""
     jax.block_until_ready(function())
     start = time.perf_counter()
     jax.block_until_ready(function())
@@ -81,7 +82,7 @@ def standardised(x):
 
 
 def by_hand(data, method, xp, arguments, mask):
-    """A method of the formulas with its operands bound: a call of NumPy, or a compiled one."""
+    """Return a method of the formulas with bound operands: a call of NumPy, or a compiled call."""
     parameters = data.parameters if method in ("mean", "std", "scale") else data.scaled
     if method.startswith("rows"):
         return lambda: getattr(data, method)(*parameters, mask, *arguments)
@@ -93,7 +94,10 @@ def by_hand(data, method, xp, arguments, mask):
 
 
 class Formulas:
-    """Methods of ``(xp, *parameters)``: those of X, or (from `square` on) those of Z, the last of which is the row c."""
+    """Formulas by hand: methods of ``(xp, *parameters)``.
+
+    The parameters are the parameters of X or, from `square` on, of Z, which end with the row c.
+    """
 
     def __init__(self, array, parameters):
         self.array, self.parameters = array, parameters
@@ -112,7 +116,7 @@ class Formulas:
 
     def variance(self, xp, *scaled):
         *parameters, c = scaled
-        mean = self.mean(xp, *parameters)  # that of Z is mean + c
+        mean = self.mean(xp, *parameters)  # the mean of Z is mean + c
         return self.mean_square(xp, *parameters) - mean**2
 
     def sum(self, xp, *scaled):
@@ -138,7 +142,7 @@ class Formulas:
 
 
 class BySparse(Formulas):
-    """The entries, sorted by rows, with their coordinates; in SciPy a csr matrix."""
+    """Formulas for entries sorted by rows, with their coordinates; in SciPy a csr matrix."""
 
     name = "Sparse, 10 entries in each row"
 
@@ -161,7 +165,7 @@ class BySparse(Formulas):
     def scale(self, xp, *parameters):
         scaled = super().scale(xp, *parameters)
         if not hasattr(self, "csr"):
-            self.csr = self.matrix(*scaled[:3])  # once, and not as a part of what is measured
+            self.csr = self.matrix(*scaled[:3])  # once, outside of the measurement
         return scaled
 
     def mean(self, xp, data, i, j):
@@ -197,7 +201,7 @@ class BySparse(Formulas):
 
 
 class ByRank(Formulas):
-    """The factors of a matrix of low rank. The square by hand is what users write who need it as a matrix: products of columns."""
+    """Formulas for the factors of a low-rank matrix. The square consists of products of columns, as users write it."""
 
     name = "LowRank, rank 20"
 
@@ -233,7 +237,7 @@ class ByRank(Formulas):
 
 
 class ByKronecker(Formulas):
-    """The factors, and the numbers by which the columns are multiplied."""
+    """Formulas for the factors, and the scales of the columns."""
 
     name = "Kronecker, 1000 × 50 ⊗ 100 × 60"
 
@@ -275,7 +279,7 @@ class ByKronecker(Formulas):
 
 
 class ByBands(Formulas):
-    """The diagonals, each a slice of the columns: of a tall matrix all are as long as the matrix is wide, or nearly."""
+    """Formulas for the diagonals, each a slice of the columns: in a tall matrix all have (nearly) the length of a row."""
 
     name = "Banded, 5 diagonals"
 
@@ -286,7 +290,7 @@ class ByBands(Formulas):
         super().__init__(sa.Banded(diagonals, self.offsets, (rows, columns)), (tuple(diagonals),))
 
     def part(self, k, n):
-        """The columns of a diagonal, and its rows."""
+        """Return the columns and rows of a diagonal."""
         return slice(max(0, k), max(0, k) + n), slice(max(0, -k), max(0, -k) + n)
 
     def added(self, xp, terms, shape, rows=False):

@@ -1,4 +1,4 @@
-"""What `structured` costs: an eager call of it, and the tracing of a long program, beside `jax.jit` and quax."""
+"""Overhead of `structured`: eager calls, and tracing of a long program, compared with `jax.jit` and quax."""
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,7 @@ def tracing(report: Report) -> None:
     report.section(f"structured(f): tracing of a program of {equations} equations")
 
     def traced(transform, A):
-        # A new function each time, or JAX remembers it.
+        # A new function each time, because JAX caches traces.
         return lambda: jax.jit(transform(lambda A, x: long_program(A, x))).trace(A, x)
 
     candidates = {name: traced(sa.structured, A) for name, A in arrays.items() if name != DENSE}

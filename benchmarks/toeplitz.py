@@ -1,4 +1,4 @@
-"""Products and systems with Toeplitz and circulant matrices: ours and SciPy's."""
+"""Products and systems with Toeplitz and circulant matrices compared with SciPy."""
 
 import time
 
@@ -67,7 +67,7 @@ def run(report: Report) -> None:
 
 
 def symbols(n: int) -> dict[str, np.ndarray]:
-    """First columns of covariances beside noise, by what they are; the last has a condition of some 1e10."""
+    """Return first columns of covariances plus noise, by name; the last has a condition number of about 1e10."""
     k = np.arange(n)
     noise = k == 0
     return {
@@ -78,7 +78,7 @@ def symbols(n: int) -> dict[str, np.ndarray]:
 
 
 def systems(report: Report) -> None:
-    """SciPy's recursion takes ``O(n**2)``, and has no pivots either."""
+    """Time systems against SciPy's recursion, which takes ``O(n**2)`` and does not pivot, either."""
     right = np.random.default_rng(0).normal(size=SYSTEM)
     b = sa.asarray(right)
     for name, c in symbols(SYSTEM).items():
@@ -122,7 +122,7 @@ def _system(report, case, candidates, bars, c_or_cr, right) -> None:
 
 
 def large_systems(report: Report) -> None:
-    """SciPy's takes so long that it runs once."""
+    """Time large systems; SciPy's recursion takes so long that it runs once."""
     right = np.random.default_rng(0).normal(size=LARGE_SYSTEM)
     b = sa.asarray(right)
     for name, c in symbols(LARGE_SYSTEM).items():
@@ -144,7 +144,7 @@ def large_systems(report: Report) -> None:
 
 
 def _solves(c_or_cr, x, right) -> None:
-    """A fast wrong solution is no solution: the residual is that of a matrix which differs by rounding errors."""
+    """Check that the backward error of a solution is of the size of rounding errors."""
     from scipy.linalg import matmul_toeplitz
 
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
@@ -155,7 +155,7 @@ def _solves(c_or_cr, x, right) -> None:
 
 
 def _agree(ours, theirs) -> None:
-    """A fast wrong product is no product."""
+    """Check that both products agree."""
     expected = np.asarray(theirs())
     scale = np.max(np.abs(expected))
     np.testing.assert_allclose(np.asarray(ours()), expected, rtol=1e-10, atol=1e-10 * scale)

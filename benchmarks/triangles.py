@@ -1,4 +1,4 @@
-"""Triangular systems and products: ours, SciPy's, and JAX's own solver."""
+"""Triangular systems and products compared with SciPy and JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +73,6 @@ def products(report: Report, columns: int | None, factor: float | None) -> None:
 
 
 def _agree(candidates: dict, expected: np.ndarray) -> None:
-    """A fast wrong result is none: all of them against NumPy."""
+    """Check all candidates against NumPy."""
     for name, function in candidates.items():
         np.testing.assert_allclose(np.asarray(function()), expected, rtol=1e-9, atol=1e-9, err_msg=name)

@@ -1,7 +1,8 @@
 """Compare the times of two environments row by row: `python benchmarks/versions.py PYTHON PYTHON [--only NAME] [--quick]`.
 
-Each part of the benchmarks runs in both, in turns, and each row keeps its minimum. Rows that take more than 1.3 times as long in one as in
-the other are printed, next to the same ratio of their peers: where that is large, too, the machine or the peers' versions differ.
+Each part of the benchmarks runs in both environments alternately, and each row keeps its minimum. The program prints
+rows that take more than 1.3 times as long in one environment, with the same ratio of their peers. If the ratio of the
+peers is large, too, the machine or the versions of the peers differ.
 """
 
 import argparse
@@ -20,11 +21,11 @@ HERE = Path(__file__).resolve().parent
 LIMIT = 1.3
 
 Minima = dict[tuple[str, str], float]
-"""Seconds for each case and candidate."""
+"""Seconds by case and candidate."""
 
 
 def measure(python: str, part: str, quick: bool) -> tuple[str, Minima]:
-    """Run one part with an interpreter. Returns the version of JAX and the minima."""
+    """Run one part with an interpreter, and return the version of JAX and the minima."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.json"
         command = [python, str(HERE / "run.py"), "--only", part, "--json", str(file), *(["--quick"] if quick else [])]
@@ -42,7 +43,7 @@ def measure(python: str, part: str, quick: bool) -> tuple[str, Minima]:
 
 
 def rows(first: Minima, second: Minima) -> Iterator[tuple[str, str, float, float, float | None]]:
-    """Case and candidate, both times, and the ratio of the peers of the case (second over first), for what is ours."""
+    """Iterate over case, candidate, both times and, for our candidates, the ratio of the peers (second over first)."""
     for case, candidate in sorted(first.keys() & second.keys()):
         if OURS not in candidate:
             continue
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("python", nargs=2, help="the two interpreters")
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds")
-    parser.add_argument("--repeat", type=int, default=2, help="how often each part runs in each environment")
+    parser.add_argument("--repeat", type=int, default=2, help="number of runs of each part in each environment")
     parser.add_argument("--all", action="store_true", help="print every row")
     arguments = parser.parse_args()
 

@@ -1,10 +1,11 @@
-"""A structure of one's own, whole: arrowhead matrices, with entries on the diagonal, in the last column and in the last row.
+"""A complete user-defined structure: arrowhead matrices, with entries on the diagonal, in the last column and the last row.
 
     python examples/arrowhead.py [n]
 
-They belong to unknowns that are coupled only through the last one: mixed models, bordered systems. Most follows from what the class
-says of itself; written are the transpose, the product, and the solution by elimination of the diagonal, which needs no pivots
-if the matrix is positive definite.
+Arrowhead matrices describe unknowns that are coupled only through the last one, for example in mixed models and
+bordered systems. The class defines the pattern, from which most functions follow. The kernels implement the transpose,
+the product, and the solution by elimination of the diagonal, which needs no pivoting if the matrix is positive
+definite.
 """
 
 import sys
@@ -19,7 +20,7 @@ from structarrays.testing import sampler
 
 
 class Arrowhead(EntryArray):
-    """The matrix with ``diag (…, n)``, ``column (…, n - 1)`` beside it in the last column, ``row (…, n - 1)`` in the last row; n ≥ 2."""
+    """Matrix with the diagonal ``diag (…, n)``, last column ``column (…, n - 1)`` and last row ``row (…, n - 1)``; n ≥ 2."""
 
     __slots__ = ()
 
@@ -52,7 +53,7 @@ class Arrowhead(EntryArray):
 
 @elements.kernel(Arrowhead)
 def element(x, i, j):
-    """From this follow elements, rows, columns and blocks, and what two structures need of each other."""
+    """Return elements by coordinates; indexing and functions of two structures use this kernel."""
     (diag, column, row), last, (i, j) = x.entries, x.shape[-1] - 1, jnp.broadcast_arrays(i, j)
     outside = jnp.zeros(x.batch_shape, x.dtype) if x.background is None else x.background
     found = jnp.where(j == last, column[..., jnp.minimum(i, last - 1)], outside.reshape(outside.shape + (1,) * j.ndim))
@@ -62,7 +63,7 @@ def element(x, i, j):
 
 @sa.join_pair.kernel(Arrowhead, sa.Diagonal)
 def join_arrowhead_diagonal(x, y):
-    """Sums and comparisons with diagonal matrices are arrowheads."""
+    """Return the common structure: sums and comparisons with diagonal matrices are arrowheads."""
     outside = jnp.zeros((1,), y.dtype) if y.background is None else y.background[..., None]
     beside = jnp.broadcast_to(outside, (*y.batch_shape, y.shape[-1] - 1))
     return x, Arrowhead.make((y.diag, beside, beside, y.background))
@@ -93,13 +94,13 @@ def solve_arrowhead(x1, x2):
     pivot = diag[..., -1:, :] - jnp.sum(factor * column, -2, keepdims=True)
     last = (data[..., -1:, :] - jnp.sum(factor * data[..., :-1, :], -2, keepdims=True)) / pivot
     solution = jnp.concatenate([eliminated - column / diag[..., :-1, :] * last, last], -2)
-    ok = jnp.all(diag.real > 0) & jnp.all(pivot.real > 0)  # or an eager call raises LinAlgError
+    ok = jnp.all(diag.real > 0) & jnp.all(pivot.real > 0)  # otherwise an eager call raises LinAlgError
     return sa.Dense(jnp.where(ok, solution if x2.ndim > 1 else solution[..., 0], jnp.nan)), ok
 
 
 @sampler("Arrowhead")
 def random(numbers, batch, core, requires):
-    """Random ones, for the law and for the official suite."""
+    """Draw random matrices for the equivalence tests and for the official suite."""
     if core[0] != core[1] or core[0] < 2:
         return None
     diag, column, row = (numbers((*batch, core[0] - k)) for k in (0, 1, 1))

@@ -1,8 +1,8 @@
-"""What the examples demand of their numbers: each check is printed as it is made, and the program fails if one does not hold."""
+"""Checks of the results of the examples: each check is printed, and the program fails if one of them does not hold."""
 
 
 class Checks:
-    """Called with whether something holds, and what it is."""
+    """Function of a condition and its description that prints each check."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
@@ -13,6 +13,6 @@ class Checks:
             self.failed.append(what)
 
     def finish(self) -> int:
-        """Say how it ended; what the program exits with."""
+        """Print a summary, and return the exit status of the program."""
         print("\nAll checks hold." if not self.failed else f"\n{len(self.failed)} of the checks above failed.")
         return bool(self.failed)

@@ -1,7 +1,8 @@
-"""Structured arrays under dynamiqs (https://www.dynamiqs.org): the operators that it stores by diagonals are `Banded` arrays of this library.
+"""Structured arrays in dynamiqs (https://www.dynamiqs.org): operators with few diagonals become `Banded` arrays.
 
-dynamiqs' `QArray` wraps a `DataArray`, of which it has two: dense, and "sparse diagonal". `BandedDataArray` is a third one, and
-`install` replaces the second; the rest of dynamiqs does not change. docs/interoperability/dynamiqs.md shows how to use it.
+The class `QArray` of dynamiqs wraps a `DataArray`, which is dense or "sparse diagonal". `BandedDataArray` is a third
+class, and `install` uses it instead of the second. The rest of dynamiqs does not change.
+docs/interoperability/dynamiqs.md shows how to use it.
 """
 
 import sys
@@ -23,30 +24,30 @@ OPERANDS = (sa.Array, jax.Array, np.ndarray, np.generic, int, float, complex)
 
 
 def install(data_array=None):
-    """Have `BandedDataArray` made where dynamiqs makes its own, with which it doesn't mix; ``install(SparseDIADataArray)`` ends that."""
+    """Let dynamiqs construct `BandedDataArray`; ``install(SparseDIADataArray)`` restores its own class. Do not mix both."""
     for name, module in list(sys.modules.items()):
         if name.startswith("dynamiqs.") and hasattr(module, "SparseDIADataArray"):
             module.SparseDIADataArray = data_array or BandedDataArray
 
 
 def result(x):
-    """An array of this library as dynamiqs' data: dense if it is not banded, or is not zero outside of its band."""
+    """Convert an array to dynamiqs' data: dense if it is not banded, or is nonzero outside of its band."""
     banded = isinstance(x, sa.Banded) and x.background is None
     return BandedDataArray(array=x) if banded else DenseDataArray(x.to_jax())
 
 
 def value(function):
-    """A method that is a function of the array."""
+    """Define a method by a function of the array."""
     return lambda self, *args, **options: function(self.array, *args, **options)
 
 
 def unary(function):
-    """The same, with dynamiqs' data for a result."""
+    """Define a method by a function of the array whose result becomes dynamiqs' data."""
     return value(lambda *args, **options: result(function(*args, **options)))
 
 
 def binary(function):
-    """A method that applies a function to the array and what is in dynamiqs' data, or an array or a number."""
+    """Define a method by a function of the array and of dynamiqs' data, an array or a number."""
 
     def method(self, y):
         y = getattr(y, "array", getattr(y, "data", None)) if isinstance(y, DataArray) else y
@@ -56,22 +57,24 @@ def binary(function):
 
 
 def once(y):
-    """The same numbers, computed before they are used: XLA on CPUs would fuse what they come from, say ``cos(t)``, into the product
-    and compute it for each of its entries. It fuses no running sum.
+    """Return the same values, but computed before they are used.
+
+    XLA on CPUs would fuse the computation of the values, say ``cos(t)``, into the product, and repeat it for each
+    entry. It does not fuse cumulative sums.
     """
     return jax.lax.cumsum(jnp.stack([y, jnp.zeros_like(y)]))[0] if isinstance(y, jax.core.Tracer) else y
 
 
 def factor(x, y):
-    """What is multiplied by y, a dense array of several columns say."""
+    """Return the operand for a product with y, for example a dense array with several columns."""
     return x if isinstance(y, sa.Array) or 1 in y.shape[-2:] else jax.tree.map(once, x)
 
 
 class BandedDataArray(DataArray):
-    """Square `Banded` matrices (..., n, n), from dynamiqs' `offsets` and `diags` (..., len(offsets), n), or from an `array` of ours."""
+    """Square `Banded` matrices (..., n, n), from `offsets` and `diags` (..., len(offsets), n) of dynamiqs, or an `array`."""
 
     array: sa.Array
-    _matmul_priority = 10  # above that of dense data, whose products with this come here
+    _matmul_priority = 10  # above the priority of dense data, so that this class computes mixed products
 
     def __init__(self, offsets=(), diags=None, *, array=None):
         if array is None:
@@ -96,7 +99,7 @@ class BandedDataArray(DataArray):
     block_until_ready = unary(jax.block_until_ready)
     assparsedia = unary(lambda x, offsets=None: x)
 
-    # Axes of the batch. Where a matrix axis goes, dynamiqs wants a plain array.
+    # Batch axes. If a matrix axis is removed, dynamiqs expects a plain array.
     _reshape_unchecked = unary(lambda x, *shape: sa.reshape(x, shape))
     broadcast_to = unary(lambda x, *shape: sa.broadcast_to(x, shape))
     _swapaxes_unchecked = unary(lambda x, i, j: sa.moveaxis(x, (i, j), (j, i)))
@@ -114,7 +117,7 @@ class BandedDataArray(DataArray):
         x = self.array[key]
         return result(x) if isinstance(x, sa.Banded) else x.to_jax()
 
-    # Arithmetic. `&` is the Kronecker product, and x**ω how Equinox computes with a state.
+    # Arithmetic. `&` is the Kronecker product, and Equinox computes with a state by x**ω.
     conj = unary(sa.conj)
     powm = unary(sa.linalg.matrix_power)
     expm = unary(lambda x, max_squarings=None: sa.linalg.expm(x))
@@ -128,14 +131,14 @@ class BandedDataArray(DataArray):
         return power.__rpow__(self) if isinstance(power, type(ω)) else result(self.array**power)
 
     def __add__(self, y):
-        if isinstance(y, int | float | complex) and y == 0:  # Python's sum() begins with it
+        if isinstance(y, int | float | complex) and y == 0:  # Python's sum() starts with 0
             return self
         total = binary(sa.add)(self, y)
         if isinstance(total, DenseDataArray):
-            warnings.warn("A banded array has become dense in a sum with what is not banded.", stacklevel=2)
+            warnings.warn("A banded array has become dense in a sum with an array that is not banded.", stacklevel=2)
         return total
 
-    # Numbers of the matrix. The norm is the trace norm, of a Hermitian one.
+    # Scalar functions. The norm is the trace norm of a Hermitian matrix.
     trace = value(lambda x: sa.linalg.trace(x).to_jax())
     _eig = value(lambda x: DenseDataArray(x.to_jax())._eig())
     _eigh = value(lambda x: tuple(part.to_jax() for part in sa.linalg.eigh(x)))

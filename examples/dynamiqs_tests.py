@@ -1,10 +1,11 @@
-"""Run dynamiqs' own tests of its arrays, as they are, with `BandedDataArray` in the place of its data by diagonals.
+"""Run dynamiqs' tests of its arrays unchanged, with `BandedDataArray` instead of its sparse diagonal data.
 
     python examples/dynamiqs_tests.py [pytest arguments]
 
-The tests are not part of dynamiqs' package, nor of this repository: a checkout is looked for at ``DYNAMIQS_DIR``, then at
-``~/.cache/structarrays/dynamiqs``. Tests and package are those of the checkout; what dynamiqs requires must be installed
-(``pip install dynamiqs``). The exit status is 0 if every test passed, 2 if there is no checkout.
+The tests are not part of dynamiqs' package or of this repository. The program searches for a checkout at
+``DYNAMIQS_DIR``, then at ``~/.cache/structarrays/dynamiqs``. It uses tests and package of the checkout; the
+requirements of dynamiqs must be installed (``pip install dynamiqs``). The exit status is 0 if every test passed, and 2
+if there is no checkout.
 """
 
 import os
@@ -12,11 +13,11 @@ import sys
 from pathlib import Path
 
 COMMIT = "c3bf2151ec8f855a624c1174773b6405b2732252"
-"""The commit with the 65 tests that docs/interoperability/dynamiqs.md reports on."""
+"""Commit with the 65 tests in the report of docs/interoperability/dynamiqs.md."""
 
 
 class OnBanded:
-    """A plugin of pytest: the class is exchanged before the tests import it, and a test that finds the other one fails."""
+    """Pytest plugin that replaces the class before the tests import it; a test with the original class fails."""
 
     @staticmethod
     def pytest_collection_modifyitems(items):

@@ -1,9 +1,10 @@
-"""The number of floating-point operations of a program, by an interpretation on shapes: nothing is computed.
+"""Count the floating-point operations of a program by an interpretation on shapes, without computing anything.
 
     python examples/flops.py
 
-XLA counts the operations of the compiled program (`cost_analysis`), with the body of a loop once. Here a `scan` counts the body once for each
-iteration. `docs/design/interpreter.md` explains the code. The example counts some programs both ways.
+XLA counts the operations of the compiled program (`cost_analysis`), but the body of a loop only once. Here a `scan`
+counts its body once for each iteration. `docs/design/interpreter.md` explains the code. The example counts some
+programs both ways.
 """
 
 import math
@@ -136,7 +137,7 @@ def flops(fun, rounds=None):
 
 
 def system(counter, equation, a, b):
-    """Elimination, and for each right-hand side a substitution with a unit diagonal and one without."""
+    """Count elimination, and for each right-hand side one substitution with a unit diagonal and one without."""
     n = a.shape[-1]
     systems, columns = math.prod(a.shape[:-2]), size(equation.outvars[0]) // max(n, 1)
     counter.total += systems * (n * (n - 1) // 2 + (n - 1) * n * (2 * n - 1) // 3) + columns * (2 * n - 1) * n
@@ -153,7 +154,7 @@ def of_a_convolution(equation) -> int:
 
 
 def of_a_power(equation) -> int:
-    """Of squarings, of the products of some of them, and of a division if the power is negative."""
+    """Count squarings, products of some of them, and a division if the power is negative."""
     n = equation.params["y"]
     return size(equation.outvars[0]) * (max(abs(n).bit_length() + abs(n).bit_count() - 2, 0) + (n < 0))
 

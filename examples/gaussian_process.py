@@ -1,13 +1,14 @@
-"""The rise and the seasons of atmospheric CO2: a Gaussian process by one function, on three structures of one covariance.
+"""Trend and seasons of atmospheric CO2: one Gaussian process function on three structures of one covariance.
 
-On a regular grid a stationary covariance is a Toeplitz matrix, whose systems cost n^2 in place of n^3; expanded in Fourier series it is a
-matrix of low rank beside the noise, whose systems cost n r^2. The function `log_likelihood` knows of neither. It is written for any
-library of the Array API standard, and JAX differentiates it by the hyperparameters.
+On a regular grid, a stationary covariance is a Toeplitz matrix, whose linear systems cost n^2 instead of n^3. Its
+Fourier series gives a low-rank matrix plus noise, whose linear systems cost n r^2. The function `log_likelihood` does
+not depend on the structure. It works with any library of the Array API standard, and JAX differentiates it with respect
+to the hyperparameters.
 
     python examples/gaussian_process.py [--weeks 2284] [--years 8] [--iterations 40] [--output gaussian_process.png]
 
-The data are the weekly averages from Mauna Loa, 1958 to 2001, that statsmodels brings along. A few weeks are missing; so that the grid is
-regular they are interpolated. The last years are held back, to be predicted. The mean of the process is a parabola, by least squares.
+The data are the weekly averages from Mauna Loa, 1958 to 2001, in statsmodels. A few missing weeks are interpolated to
+get a regular grid. The last years are held back for a prediction. The mean of the process is a least-squares parabola.
 
 C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006: 2.2, and 5.4.3 for these data.
 """
@@ -41,24 +42,24 @@ HARMONICS = np.arange(1, 4)
 
 
 def log_likelihood(K, y):
-    """The logarithm of the density of `y` under a normal distribution with covariance `K`: for any library of the standard."""
+    """Return the log density of `y` for a normal distribution with covariance `K`, for any library of the standard."""
     xp = K.__array_namespace__()
     _, logarithm = xp.linalg.slogdet(K)
     return -0.5 * (xp.vecdot(y, xp.linalg.solve(K, y)) + logarithm + y.shape[0] * math.log(2 * math.pi))
 
 
 def predict(K, cross, prior, y):
-    """Mean and variance of what has the covariance `cross` with `y`, and by itself the variance `prior`: for any library, too."""
+    """Return mean and variance of variables with prior variance `prior` and covariance `cross` with `y`."""
     xp = K.__array_namespace__()
     mean = cross.mT @ xp.linalg.solve(K, y)
     return mean, prior - xp.sum(cross * xp.linalg.solve(K, cross), axis=0)
 
 
-# ---- the model: a trend, seasons that change slowly, irregularities, noise ---------------------------------------------
+# ---- model: trend, slowly changing seasons, irregularities, noise -------------------------------------------------------
 
 
 class Parameters(NamedTuple):
-    """Standard deviations in ppm, lengths in years; how much weaker each harmonic of the seasons is than the one before."""
+    """Standard deviations in ppm, lengths in years, and the decay of the harmonics of the seasons."""
 
     trend: float = 3.0
     trend_length: float = 20.0
@@ -79,31 +80,31 @@ def _bell(time, length):
 
 
 def covariance(p: Parameters, time):
-    """The covariance of two weeks so many years apart, without the noise."""
+    """Return the covariance of two weeks at a distance of `time` years, without the noise."""
     waves = jnp.sum(p.harmonic_ratio ** (HARMONICS - 1) * jnp.cos(2 * np.pi * HARMONICS * time[..., None]), axis=-1)
     seasons = p.season**2 * _bell(time, p.season_length) * waves
     return p.trend**2 * _bell(time, p.trend_length) + seasons + p.irregular**2 * _bell(time, p.irregular_length)
 
 
 def dense(p: Parameters, n: int):
-    """The covariance matrix as an ordinary array."""
+    """Return the covariance matrix as an ordinary array."""
     weeks = jnp.arange(n)
     K = covariance(p, WEEK * (weeks[:, None] - weeks)) + p.noise**2 * jnp.eye(n)
     return sa.assume(sa.asarray(K), "positive_definite")
 
 
 def toeplitz(p: Parameters, n: int):
-    """The same matrix by its first column."""
+    """Return the same matrix, given by its first column."""
     weeks = jnp.arange(n)
     column = covariance(p, WEEK * weeks) + p.noise**2 * (weeks == 0)
     return sa.assume(sa.Toeplitz(column), "positive_definite")
 
 
 def low_rank(p: Parameters, n: int):
-    """The same matrix but for small terms of Fourier series: ``U U^T`` plus a multiple of the identity.
+    """Return ``U U^T`` plus a multiple of the identity: the same matrix except for small terms of Fourier series.
 
-    A bell curve of length l is a series of cosines with a period so long that its next copy is far away, and with no frequencies
-    beyond about 1 / l. With the addition theorem ``cos(a (s - t)) = cos(a s) cos(a t) + sin(a s) sin(a t)``, each is two columns.
+    A bell curve of length l is a series of cosines with a long period and frequencies up to about 1 / l. By the
+    addition theorem ``cos(a (s - t)) = cos(a s) cos(a t) + sin(a s) sin(a t)``, each cosine gives two columns.
     """
     start, span = Parameters(), WEEK * n
     time = WEEK * np.arange(n)[:, None]
@@ -117,7 +118,7 @@ def low_rank(p: Parameters, n: int):
         frequency = np.arange(-math.ceil(period / near), math.ceil(period / near) + 1) / period
         weight = math.sqrt(2 * math.pi) * length / period * jnp.exp(-2 * (np.pi * length * frequency) ** 2)
         for i, centre in enumerate(centres):
-            if centre == 0:  # frequencies of either sign are the same
+            if centre == 0:  # positive and negative frequencies are equal
                 kept, factor = frequency >= 0, np.where(frequency > 0, 2, 1)
             else:
                 kept, factor = np.ones(frequency.size, bool), np.ones(frequency.size)
@@ -128,11 +129,11 @@ def low_rank(p: Parameters, n: int):
     return sa.LowRank(U, U) + p.noise**2 * sa.eye(n)
 
 
-# ---- the data -----------------------------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------------------------------
 
 
 def weekly(weeks: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Years, ppm, and how many of these are interpolated: the last so many weeks."""
+    """Return years, ppm, and the number of interpolated values, for the last weeks of the data."""
     series = co2.load_pandas().data["co2"].iloc[-weeks:]
     first = series.index[0]
     start = first.year + (first.dayofyear - 1) / 365.25
@@ -140,11 +141,11 @@ def weekly(weeks: int) -> tuple[np.ndarray, np.ndarray, int]:
     return start + WEEK * np.arange(len(series)), series.interpolate().bfill().to_numpy(), missing
 
 
-# ---- the parts of the program -------------------------------------------------------------------------------------------
+# ---- parts of the program -----------------------------------------------------------------------------------------------
 
 
 def compare(y, theta, check) -> None:
-    """The same log-likelihood and the same gradient on three structures."""
+    """Compare log-likelihood and gradient on three structures."""
     n = y.shape[0]
     print(f"1. One log-likelihood, three structures of the covariance of {n} weeks")
     results = {}
@@ -192,7 +193,7 @@ def _rank(K) -> int:
 
 
 def fit(y, theta, iterations: int, check) -> np.ndarray:
-    """Hyperparameters of (locally) largest likelihood, by the gradient on the Toeplitz matrix."""
+    """Return hyperparameters of (locally) maximal likelihood, by gradients on the Toeplitz matrix."""
     n = y.shape[0]
     print(f"\n2. Hyperparameters by L-BFGS, at most {iterations} iterations, with the Toeplitz matrix")
 
@@ -214,7 +215,7 @@ def fit(y, theta, iterations: int, check) -> np.ndarray:
             return float(value), np.asarray(gradient)
 
         begin = time.perf_counter()
-        # Each parameter within a factor of 4 of where it starts; the noise is there, so that the matrix stays definite.
+        # Each parameter stays within a factor of 4 of its start, so that the noise keeps the matrix positive definite.
         bounds = [(t - math.log(4), t + math.log(4)) for t in theta]
         options = {"maxiter": iterations}
         found = minimize(
@@ -237,12 +238,12 @@ def fit(y, theta, iterations: int, check) -> np.ndarray:
 
 
 def parabola(years: np.ndarray, ppm: np.ndarray) -> np.polynomial.Polynomial:
-    """The mean of the process."""
+    """Return the mean of the process."""
     return np.polynomial.Polynomial.fit(years, ppm, 2)
 
 
 def ahead(years, ppm, y, offset, theta, check):
-    """The held-back weeks, predicted: mean and standard deviation."""
+    """Predict mean and standard deviation of the weeks that were held back."""
     n, m = y.shape[0], ppm.size - y.shape[0]
     print(f"\n3. The last {m} weeks, from {years[n]:.1f} on, which were held back")
     p = Parameters(*np.exp(theta))
@@ -263,7 +264,7 @@ def ahead(years, ppm, y, offset, theta, check):
 
 
 def picture(path: Path, years, ppm, mean, deviation) -> None:
-    """All years above, the predicted ones and some before them below."""
+    """Draw all years in the upper panel, and the predicted years in the lower panel."""
     n = years.size - mean.size
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 7), layout="constrained")
     figure.suptitle("Atmospheric CO2 at Mauna Loa", fontsize=15, fontweight="bold", x=0.01, ha="left")
@@ -304,7 +305,7 @@ def main() -> int:
     if not (400 <= arguments.weeks <= 2284 and 1 <= held <= arguments.weeks - 300 and arguments.iterations >= 1):
         parser.error("--weeks must be 400 to 2284, --years leave 300 of them or more, and --iterations be positive")
 
-    sys.stdout.reconfigure(line_buffering=True)  # in step with the progress bar, also where both go to a file
+    sys.stdout.reconfigure(line_buffering=True)  # keep the order of output and progress bar, also in a file
     check = Checks()
 
     years, ppm, missing = weekly(arguments.weeks)

@@ -1,18 +1,20 @@
 """Heat in a rod and in a plate, by Diffrax and its implicit solvers, with structured arrays for the Laplacian.
 
-The vector fields below say ``L @ y``, and all else is Diffrax as it comes: its Runge-Kutta methods, its Newton iterations, and Lineax's LU
-factorisation of the Jacobian, for which it multiplies by the columns of an identity matrix. With 10 000 unknowns such a matrix takes
-800 MB. `sa.structured` runs the same program on a tridiagonal array, or on a Kronecker sum: the Jacobian is one, too, and to solve
-with its "LU factors" costs what the structure costs.
+The vector fields below are ``L @ y``. Everything else is unchanged Diffrax: its Runge-Kutta methods, its Newton
+iterations, and Lineax's LU factorization of the Jacobian, which multiplies by the columns of an identity matrix. With
+10 000 unknowns such a matrix takes 800 MB. `sa.structured` runs the same program on a tridiagonal array or on a
+Kronecker sum. The Jacobian has the same structure, and a solution with its "LU factors" has the cost of the structure.
 
     python examples/heat_equation.py [--n 10000] [--side 100]
 
-1. A rod, by an explicit method for a short time and by an implicit one for a long one, against the exact solution.
-2. The same rod with a reaction (Fisher's equation), which is not linear, against SciPy's LSODA with a banded Jacobian.
-3. A plate, whose Laplacian is a Kronecker sum, against the exact solution.
-4. How the result depends on the conductivity at each place of the rod: a gradient through the implicit solver.
+1. A rod, by an explicit method for a short time and by an implicit method for a long time, compared with the exact
+   solution.
+2. The same rod with a nonlinear reaction (Fisher's equation), compared with SciPy's LSODA with a banded Jacobian.
+3. A plate, whose Laplacian is a Kronecker sum, compared with the exact solution.
+4. The derivative of the result by the conductivity at each place of the rod: a gradient through the implicit solver.
 
-P. Kidger, "On Neural Differential Equations", 2021 (Diffrax). R. A. Fisher, "The wave of advance of advantageous genes", 1937.
+P. Kidger, "On Neural Differential Equations", 2021 (Diffrax). R. A. Fisher, "The wave of advance of advantageous
+genes", 1937.
 """
 
 import argparse
@@ -31,10 +33,10 @@ import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
 
-TOLERANCE = 1e-5  # of the results; that of the solvers is less
+TOLERANCE = 1e-5  # of the results; the tolerance of the solvers is smaller
 
 
-# ---- what knows nothing of structure ------------------------------------------------------------------------------------
+# ---- code that does not depend on structure -----------------------------------------------------------------------------
 
 
 def heat(time, y, L):
@@ -47,7 +49,7 @@ def heat_with_reaction(time, y, args):
 
 
 def solve(field, solver, args, y0, end):
-    """The state at the end, and the number of steps."""
+    """Return the final state and the number of steps."""
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
         solver,
@@ -63,7 +65,7 @@ def solve(field, solver, args, y0, end):
 
 
 def mean_square(L, y0, end, steps):
-    """What is left at the end: the mean of the squares, by Euler's implicit method, to be differentiated."""
+    """Return the mean square of the final state, by the implicit Euler method; the example differentiates it."""
     solver = diffrax.ImplicitEuler(root_finder=diffrax.VeryChord(rtol=1e-8, atol=1e-10))
     term, adjoint = diffrax.ODETerm(heat), diffrax.DirectAdjoint()
     solution = diffrax.diffeqsolve(term, solver, 0.0, end, end / steps, y0, L, adjoint=adjoint, max_steps=steps + 1)
@@ -74,7 +76,7 @@ def mean_square(L, y0, end, steps):
 
 
 def gradient_matrix(n: int) -> sa.Banded:
-    """The differences of neighbours over their distance, for n places inside of the unit interval and zeros at its ends."""
+    """Return the matrix of difference quotients, for n places inside of the unit interval and zeros at its ends."""
     ones = np.full(n, n + 1.0)
     return sa.Banded((ones, -ones), (0, -1), (n + 1, n))
 
@@ -85,21 +87,21 @@ def laplacian(n: int) -> sa.Banded:
 
 
 def eigenvalue(n: int, k: int) -> float:
-    """Of the Laplacian, for the eigenvector ``sin(k pi x)``."""
+    """Return the eigenvalue of the Laplacian for the eigenvector ``sin(k pi x)``."""
     return -4 * (n + 1) ** 2 * np.sin(np.pi * k / (2 * n + 2)) ** 2
 
 
 def waves(n: int, amplitudes: dict, end: float = 0.0) -> np.ndarray:
-    """A sum of waves, and what has become of it some time later: the exact solution."""
+    """Return a sum of waves after the time `end`: the exact solution."""
     x = np.arange(1, n + 1) / (n + 1)
     return sum(a * np.exp(eigenvalue(n, k) * end) * np.sin(k * np.pi * x) for k, a in amplitudes.items())
 
 
-# ---- the parts of the program -------------------------------------------------------------------------------------------
+# ---- parts of the program -----------------------------------------------------------------------------------------------
 
 
 def compiled(function, *args):
-    """A function on structured arrays, compiled; whether anything was made dense, and the bytes that XLA plans for."""
+    """Compile a function for structured arrays; return it with its log and the bytes that XLA plans."""
     start = time.perf_counter()
     with sa.densify("error"), sa.record() as log:
         program = jax.jit(sa.structured(function)).lower(*args).compile()
@@ -109,7 +111,7 @@ def compiled(function, *args):
 
 
 def report(name, args, program, log, needed, compilation, unknowns, check):
-    """The result of a compiled solve, with what it cost."""
+    """Run a compiled solve, print its cost, and return its result."""
     start = time.perf_counter()
     y, steps = jax.block_until_ready(program(*args))
     elapsed = time.perf_counter() - start
@@ -179,7 +181,7 @@ def plate(side: int, check) -> None:
 
 
 def conductivities(n: int, check) -> None:
-    """The derivative by the conductivity between each two places of the rod."""
+    """Compute the derivative by the conductivity between neighbouring places of the rod."""
     D, y0, end, steps = gradient_matrix(n), jnp.asarray(waves(n, {1: 1.0})), 0.1, 10
     print(f"\n4. The derivative of what is left after {end:g} by the conductivity at each of {n + 1:,} places")
 
@@ -194,8 +196,8 @@ def conductivities(n: int, check) -> None:
         start = time.perf_counter()
         slope = np.asarray(jax.block_until_ready(gradient(ones)))
         print(f"  jax.grad through {steps} implicit steps: {1e3 * (time.perf_counter() - start):.0f} ms")
-    # A wave is an eigenvector, by which the method divides in each step: so the derivative is a formula. It says that heat flows
-    # where the wave is steep, at the ends.
+    # A wave is an eigenvector of each step, so there is a formula for the derivative. It shows that heat flows where
+    # the wave is steep, at the ends.
     step = end / steps
     factor = 1 / (1 - step * eigenvalue(n, 1))
     expected = -2 * step * steps / n * factor ** (2 * steps + 1) * np.asarray(D @ y0) ** 2

@@ -1,10 +1,10 @@
-"""The inverse of a function, by an interpretation of its JAX program.
+"""Invert a function by an interpretation of its JAX program.
 
     python examples/inverse.py [--size 50] [--layers 20]
 
-JAX's tutorial on interpreters inverts a chain of functions of one argument. This example also inverts calls, conditions and loops, and
-functions of several arguments if one of them is unknown. `docs/design/interpreter.md` explains the code. The example inverts a network of
-square layers.
+JAX's tutorial on interpreters inverts a chain of functions of one argument. This example also inverts calls, conditions
+and loops, and functions of several arguments if one of them is unknown. `docs/design/interpreter.md` explains the code.
+The example inverts a network of square layers.
 """
 
 import argparse
@@ -76,9 +76,9 @@ inverting = sa.transform.Interpreter(
 def inverse(fun, argnum=0, like=None):
     """Return ``g`` with ``fun(..., g(..., y, ...), ...) == y``.
 
-    `y` takes the place of argument `argnum`, the unknown.
-    The unknown argument and the result are real arrays with equally many elements.
-    `like` has the shape and dtype of the argument if they differ from those of `y`.
+    `y` replaces argument `argnum`, the unknown.
+    The unknown argument and the result are real arrays with the same number of elements.
+    `like` has the shape and dtype of the argument if they differ from `y`.
     """
 
     def inverted(*args):
@@ -242,7 +242,7 @@ def invert_dot_general(interpreter, equation, a, b):
         return NotImplemented
     square = matrix if own == (1,) else matrix.T
 
-    def back(y):  # the dimension of the result that is the matrix's comes first, or last if the matrix does
+    def back(y):  # the dimension of the matrix in the result is first if the matrix is the left operand, otherwise last
         y = y if matrix is a else jnp.moveaxis(y, -1, 0)
         return jnp.moveaxis(jnp.linalg.solve(square, y.reshape(len(square), -1)).reshape(y.shape), 0, axis[0])
 
@@ -262,7 +262,7 @@ def invert_solve(interpreter, equation, a, b):
 
 
 def network(x, weights, biases):
-    """As many layers as there are weights ``(layers, n, n)`` and biases ``(layers, n)``, of which every other one is scaled."""
+    """Apply layers with weights ``(layers, n, n)`` and biases ``(layers, n)``; every second layer is scaled."""
 
     def layer(carry, parameters):
         count, x = carry

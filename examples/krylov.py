@@ -1,19 +1,20 @@
 """Conjugate gradients and GMRES of JAX on matrices that are never formed.
 
-`jax.scipy.sparse.linalg.cg`, `gmres` and `bicgstab` take a matrix, or a function that multiplies by one. Called through `sa.structured` they
-take a structured array for the matrix and for the preconditioner: nobody has to write the product, its transpose for the
-gradient, or to know which of them is fast.
+`jax.scipy.sparse.linalg.cg`, `gmres` and `bicgstab` take a matrix, or a function that multiplies by a matrix. Through
+`sa.structured` they also take structured arrays for the matrix and the preconditioner. You need not write the product,
+or its transpose for the gradient.
 
     python examples/krylov.py [--series 20000] [--places 100000] [--pages 100000]
 
-1. `cg` on the covariance of a series, a Toeplitz matrix, whose products are Fourier transforms; preconditioned by a circulant one.
-2. `gmres` on heat that is carried along, a banded matrix that is not symmetric; preconditioned by its symmetric part. The gradient
+1. `cg` on the covariance of a series, a Toeplitz matrix, whose products are Fourier transforms; the preconditioner is
+   circulant.
+2. `gmres` on heat with convection, a nonsymmetric banded matrix; the preconditioner is its symmetric part. The gradient
    by the matrix is banded, too.
-3. `bicgstab` on the links of pages, the sum of a sparse matrix and one of rank one: PageRank.
+3. `bicgstab` on the links of pages (PageRank), the sum of a sparse matrix and a matrix of rank one.
 
-T. F. Chan, "An optimal circulant preconditioner for Toeplitz systems", 1988. P. Concus and G. H. Golub, "A generalized conjugate gradient
-method for nonsymmetric systems of linear equations", 1976. S. Brin and L. Page, "The anatomy of a large-scale hypertextual Web
-search engine", 1998.
+T. F. Chan, "An optimal circulant preconditioner for Toeplitz systems", 1988. P. Concus and G. H. Golub, "A generalized
+conjugate gradient method for nonsymmetric systems of linear equations", 1976. S. Brin and L. Page, "The anatomy of a
+large-scale hypertextual Web search engine", 1998.
 """
 
 import argparse
@@ -36,11 +37,11 @@ jax.config.update("jax_enable_x64", True)
 TOLERANCE = 1e-8
 
 
-# ---- what knows nothing of structure ------------------------------------------------------------------------------------
+# ---- code that does not depend on structure -----------------------------------------------------------------------------
 
 
 def by_cg(A, b, C):
-    """The solution of ``A x = b``; systems with C are easy, and C is not far from A."""
+    """Solve ``A x = b`` with the preconditioner C, an approximation of A whose linear systems are cheap."""
     return krylov.cg(A, b, M=lambda r: jnp.linalg.solve(C, r), tol=1e-12)[0]
 
 
@@ -52,11 +53,11 @@ def by_bicgstab(A, b):
     return krylov.bicgstab(A, b, tol=1e-12)[0]
 
 
-# ---- the parts of the program -------------------------------------------------------------------------------------------
+# ---- parts of the program -----------------------------------------------------------------------------------------------
 
 
 def solved(function, *args):
-    """What a function makes of structured arrays, of which it may make none dense; prints the time of its second call."""
+    """Return the result of a function of structured arrays, check densifications, and print the time of a second call."""
     run = jax.jit(sa.structured(function))
     with sa.densify("error"), sa.record() as log:
         jax.block_until_ready(run(*args))
@@ -127,13 +128,14 @@ def pages(n: int, check) -> None:
     nowhere = (count == 0).astype(float)[:, None]
     anywhere = sa.LowRank(np.full((n, 1), 1 / n), nowhere)
     A = sa.eye(n) - damping * (sa.Sparse.from_scipy(links) + anywhere)
-    # Where the surfer begins anew. (Equal numbers would be a left eigenvector of A, on which bi-conjugate gradients break down.)
+    # Restart probabilities of the surfer. (Equal probabilities would be a left eigenvector of A, for which bi-conjugate
+    # gradients break down.)
     begins = rng.random(n)
     b = (1 - damping) * begins / begins.sum()
     print(f"\n3. {n:,} pages with {links.nnz:,} links: one minus a random surfer is a {type(A).__name__} array")
     found = solved(by_bicgstab, A, b)
     expected, P = np.full(n, 1 / n), links.tocsr()
-    for _ in range(200):  # what the surfer does
+    for _ in range(200):  # steps of the surfer
         expected = damping * (P @ expected + nowhere[:, 0] @ expected / n) + b
     agrees(found, expected, "200 steps of the surfer", check)
     check(abs(found.sum() - 1) <= TOLERANCE, "the ranks add up to one")

@@ -1,15 +1,16 @@
-"""scikit-learn's estimators, as they are, on a design of a million rows and 2000 columns, which would take 16 GB.
+"""Unchanged estimators of scikit-learn on a design of a million rows and 2000 columns, which would take 16 GB.
 
-The rows are the pixels of a photograph (scikit-learn brings it), enlarged to 1000 x 1000, and the columns products of 40 cosines from top
-to bottom and 50 from left to right: a `Kronecker` product of two small matrices, 0.7 MB. The estimators multiply by it, and never
-see that. Whatever would make an array dense raises, by `sa.densify("error")`.
+The rows are the pixels of a photograph in scikit-learn, enlarged to 1000 x 1000. The columns are products of 40
+vertical and 50 horizontal cosines. So the design is a `Kronecker` product of two small matrices, 0.7 MB. The estimators
+multiply by it without knowing the structure. With `sa.densify("error")`, any densification raises.
 
     python examples/large_design.py [--side 1000] [--rounds 10] [--output large_design.png]
 
-1. Logistic regression: which pixels are brighter than most, from the 2000 columns. It goes on in rounds, so that there is something to see.
-2. Ridge regression of the brightness, against the formula for two factors.
-3. Principal components, against the eigenvalues of the covariance, which NumPy makes of the two factors.
-4. A picture of the photograph, of what the first two made of it, and how little memory that took.
+1. Logistic regression of the pixels that are brighter than most, from the 2000 columns, in rounds that show the
+   progress.
+2. Ridge regression of the brightness, compared with the formula for two factors.
+3. Principal components, compared with the eigenvalues of the covariance, which NumPy computes from the two factors.
+4. A picture of the photograph and of the first two results, and the peak memory.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import time
 import warnings
 from pathlib import Path
 
-os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported; scikit-learn asks for it
+os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported; scikit-learn requires it
 
 import jax
 import matplotlib.pyplot as plt
@@ -38,23 +39,23 @@ import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
 
-DOWN, ACROSS = 40, 50  # how many cosines
+DOWN, ACROSS = 40, 50  # numbers of cosines
 ALPHA = 1.0
 
 
 def cosines(n: int, count: int) -> np.ndarray:
-    """The first `count` vectors of the discrete cosine transform, the constant one among them, as columns ``(n, count)``."""
+    """Return the first `count` vectors of the discrete cosine transform, including the constant, as columns (n, count)."""
     return np.cos(np.pi * np.arange(count) * (np.arange(n)[:, None] + 0.5) / n)
 
 
 def photograph(side: int) -> np.ndarray:
-    """The brightness of the pixels, from 0 to 1."""
+    """Return the brightness of the pixels, from 0 to 1."""
     image = load_sample_image("china.jpg").mean(axis=-1) / 255
     return np.clip(zoom(image, (side / image.shape[0], side / image.shape[1]), order=1), 0, 1)
 
 
 def peak() -> float:
-    """The most memory that this process has had, in GB."""
+    """Return the peak memory of this process in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
@@ -64,7 +65,7 @@ def classify(X, a, b, image, rounds: int, check: Checks) -> np.ndarray:
     model = LogisticRegression(warm_start=True, max_iter=5)
     start = time.perf_counter()
     with warnings.catch_warnings(), tqdm(range(rounds), unit="round") as progress:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of a round; the next one goes on
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a round does not converge; the next one continues
         for _ in progress:
             model.fit(X, y)
             progress.set_postfix(right=f"{model.score(X, y):.1%}", memory=f"{peak():.2f} GB")
@@ -118,7 +119,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.side < 2 * ACROSS or arguments.rounds < 1:
         parser.error(f"--side must be {2 * ACROSS} or more, and --rounds positive")
-    sys.stdout.reconfigure(line_buffering=True)  # in step with the progress bar, also where both go to a file
+    sys.stdout.reconfigure(line_buffering=True)  # keep the order of output and progress bar, also in a file
     check = Checks()
 
     image = photograph(arguments.side)

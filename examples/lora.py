@@ -1,13 +1,13 @@
-"""Low-rank adaptation (LoRA) of an Equinox network, whose weights are sums of a dense array and one of low rank.
+"""Low-rank adaptation (LoRA) of an Equinox network, whose weights become sums of a dense and a low-rank array.
 
-A network that has been trained is adapted to other data by changes of low rank to its weights: ``W + u @ v.T``, where W stays as it is and
-only the thin u and v are trained. Here such a weight is an array, ``sa.Sum(W, sa.LowRank(u, v))``, put in the place of W. The network is
-Equinox's `MLP` as it comes, which says ``weight @ x`` and knows of none of this; `sa.structured` runs it on these arrays, and
-Optax trains their factors.
+LoRA adapts a trained network to other data by low-rank changes of its weights: ``W + u @ v.T``, where W is frozen and
+only the thin factors u and v are trained. Here such a weight is an array, ``sa.Sum(W, sa.LowRank(u, v))``, which
+replaces W. The network is Equinox's unchanged `MLP`, which computes ``weight @ x``. `sa.structured` runs it on these
+arrays, and Optax trains their factors.
 
     python examples/lora.py [--width 512] [--rank 4] [--steps 150]
 
-It learns the handwritten digits that scikit-learn brings along, and then to read them lying on their side.
+The network learns the handwritten digits of scikit-learn, and is then adapted to rotated digits.
 
 E. Hu and others, "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 """
@@ -40,13 +40,13 @@ def forward(model, images):
 
 
 def loss(trained, fixed, run, images, labels):
-    """The cross-entropy of a model that is in two parts; `run` is `forward`, or that on structured arrays."""
+    """Return the cross-entropy of a model in two parts; `run` is `forward`, or `forward` on structured arrays."""
     logits = run(eqx.combine(trained, fixed), images)
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
 
 
 def train(model, trained, run, images, labels, steps, rate):
-    """The model after some steps of Adam on the parameters that `trained` marks, the seconds of the first step, and those of the others."""
+    """Train the parameters that `trained` marks by Adam; return the model and the seconds of the first and other steps."""
     trained, fixed = eqx.partition(model, trained)
     optimizer = optax.adam(rate)
 
@@ -69,7 +69,7 @@ def accuracy(run, model, images, labels) -> float:
     return float(jnp.mean(jnp.argmax(run(model, images), axis=1) == labels))
 
 
-# ---- its weights --------------------------------------------------------------------------------------------------------
+# ---- weights ------------------------------------------------------------------------------------------------------------
 
 
 def weights(model):
@@ -77,9 +77,9 @@ def weights(model):
 
 
 def adapted(model, rank: int, key):
-    """The model with weights that have a term of low rank, zero at first.
+    """Return the model with a low-rank term, initially zero, in each weight.
 
-    It must be `Sum`: ``W + sa.LowRank(u, v)`` stores no less than the dense array that it is, and so is that array.
+    The weight must be a `Sum`: ``W + sa.LowRank(u, v)`` is a dense array, because a sum would not save memory.
     """
     keys = jax.random.split(key, len(model.layers))
     sums = []
@@ -90,7 +90,7 @@ def adapted(model, rank: int, key):
 
 
 def low_rank(model):
-    """Which leaves of a model are factors of low rank: a pytree of booleans, for `eqx.partition`."""
+    """Return a pytree of booleans that marks the low-rank factors of a model, for `eqx.partition`."""
 
     def mark(x):
         return jax.tree.map(lambda _: isinstance(x, sa.LowRank), x)
@@ -99,12 +99,12 @@ def low_rank(model):
 
 
 def merged(model):
-    """The model with ordinary arrays for weights."""
+    """Return the model with ordinary arrays as weights."""
     return eqx.tree_at(weights, model, [w.to_jax() for w in weights(model)])
 
 
 def factors(model):
-    """Pairs of `u` and `v`, of a model or of its gradient."""
+    """Return the pairs of `u` and `v` of a model or of its gradient."""
     return [(term.u.to_jax(), term.v.to_jax()) for w in weights(model) for term in w.terms if type(term) is sa.LowRank]
 
 
@@ -112,11 +112,11 @@ def count(tree) -> int:
     return sum(x.size for x in jax.tree.leaves(eqx.filter(tree, eqx.is_array)))
 
 
-# ---- the parts of the program -------------------------------------------------------------------------------------------
+# ---- parts of the program -----------------------------------------------------------------------------------------------
 
 
 def data():
-    """Images as rows, upright and lying, and their labels; half of them to learn from."""
+    """Return the images as rows, upright and rotated, and their labels; the first half is for training."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(digits.target.size)
     images, labels = digits.images[order] / 16, jnp.asarray(digits.target[order])
@@ -125,7 +125,7 @@ def data():
 
 
 def compare(model, images, labels, check) -> None:
-    """Values and gradients beside those of the same network with dense weights, by Equinox alone."""
+    """Compare values and gradients with the same network with dense weights, by Equinox alone."""
     run = sa.structured(forward)
     trained, fixed = eqx.partition(model, low_rank(model))
     with sa.densify("error"), sa.record() as log:

@@ -1,8 +1,8 @@
-"""Principal components of a sparse matrix, which are about its *centred* columns, without a dense matrix on the way.
+"""Principal components of a sparse matrix with *centred* columns, without a dense matrix.
 
-Centring a sparse matrix fills it in, so that libraries refuse it, leave it out (a truncated SVD) or ask for a linear operator written
-by hand. Here ``X - mean(X, axis=0)`` is an array like any other, the sum of a sparse matrix and one of rank one, and the function
-below is what one would write for a NumPy array.
+Centring makes a sparse matrix dense, so libraries reject it, omit it (truncated SVD) or require a hand-written linear
+operator. Here ``X - mean(X, axis=0)`` is an array like any other, the sum of a sparse matrix and a matrix of rank one.
+The function below is the same as for a NumPy array.
 
     python examples/pca.py [--rows 100000] [--columns 3000]
 
@@ -28,9 +28,9 @@ TOLERANCE = 1e-8
 
 
 def principal_components(X, start, iterations):
-    """Variances and directions of the principal components of the rows of `X`: for any library of the Array API standard.
+    """Return variances and directions of the principal components of the rows of `X`, for any library of the standard.
 
-    `start` has a column for each component, and some more for accuracy.
+    `start` has one column for each component, and some more for accuracy.
     """
     xp = X.__array_namespace__()
     centred = X - xp.mean(X, axis=0)
@@ -43,7 +43,7 @@ def principal_components(X, start, iterations):
 
 
 def digits(check) -> None:
-    """The 1797 handwritten digits that scikit-learn brings along, against its own dense principal components."""
+    """Compare the components of scikit-learn's 1797 handwritten digits with its dense principal components."""
     data = load_digits().data
     X = sa.Sparse.from_dense(data)
     print(
@@ -63,7 +63,7 @@ def digits(check) -> None:
 
 
 def large(rows: int, columns: int, check) -> None:
-    """A large random matrix, a few entries in each row."""
+    """Compute the components of a large random matrix with a few entries in each row."""
     rng = np.random.default_rng(0)
     weights = 1 / np.arange(1, columns + 1)
     drawn = rng.choice(columns, size=(rows, 10), p=weights / weights.sum())

@@ -1,11 +1,11 @@
-"""The trend and the cycle of US real GDP, and then of a million quarters, by one function that knows no structure.
+"""Trend and cycle of US real GDP, and of a million quarters, by one function that does not depend on structure.
 
-The Hodrick-Prescott trend of a series ``y`` is the smooth series ``t`` that minimises
+The Hodrick-Prescott trend of a series ``y`` is the smooth series ``t`` that minimizes
 
     sum (y - t)^2 + lam * sum (second differences of t)^2,      that is,      (I + lam D'D) t = y,
 
-where ``D`` takes second differences. The function `trend` says just that, in the words of the Array API standard. Given
-an ordinary array ``D`` it would cost n^3; given a banded one it costs n, and the function need not know.
+where ``D`` takes second differences. The function `trend` implements this formula with functions of the Array API
+standard. With an ordinary array ``D`` it costs n^3; with a banded array it costs n, without changes to the function.
 
     python examples/trend.py [--n 1000000] [--lam 1600] [--output trend.png]
 
@@ -39,19 +39,19 @@ MEMORY_FACTOR = 4.0
 
 
 def trend(y, D, lam):
-    """The Hodrick-Prescott trend of `y`, with `D` the second difference: for any library of the Array API standard."""
+    """Return the Hodrick-Prescott trend of `y` for the second difference `D`, with any library of the standard."""
     xp = y.__array_namespace__()
     return xp.linalg.solve(xp.eye(y.shape[0]) + lam * (D.mT @ D), y)
 
 
 def second_difference(n: int) -> sa.Banded:
-    """The (n - 2) x n matrix of second differences: 1, -2, 1 on its three diagonals."""
+    """Return the (n - 2) x n matrix of second differences: 1, -2, 1 on its three diagonals."""
     ones = np.ones(n - 2)
     return sa.Banded((ones, -2.0 * ones, ones), (0, 1, 2), (n - 2, n))
 
 
 def real_data(lam: float, check: Checks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Quarters, log GDP and its trend, checked against statsmodels."""
+    """Return quarters, log GDP and its trend, and compare the trend with statsmodels."""
     data = macrodata.load_pandas().data
     names = [f"{year:.0f} Q{quarter:.0f}" for year, quarter in zip(data["year"], data["quarter"], strict=True)]
     quarters = data["year"].to_numpy() + (data["quarter"].to_numpy() - 1) / 4
@@ -72,14 +72,14 @@ def real_data(lam: float, check: Checks) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def long_series(log_gdp: np.ndarray, n: int) -> np.ndarray:
-    """A log GDP of `n` quarters, whose growth is drawn from the real quarters' less their mean."""
+    """Return a log GDP of `n` quarters, whose growth is drawn from the real growth minus its mean."""
     growth = np.diff(log_gdp)
     drawn = np.random.default_rng(0).choice(growth - growth.mean(), size=n - 1)
     return log_gdp[0] + np.concatenate([[0.0], np.cumsum(drawn)])
 
 
 def banded_trend(y: np.ndarray, lam: float) -> np.ndarray:
-    """The same trend by a function of LAPACK for symmetric bands, written by hand: what we are checked against."""
+    """Compute the reference: the same trend by LAPACK's function for symmetric bands."""
     n = y.size
     ones = np.ones(n - 2)
     bands = np.zeros((3, n))
@@ -93,7 +93,7 @@ def banded_trend(y: np.ndarray, lam: float) -> np.ndarray:
 
 
 def peak_resident_bytes(function: Callable[[], object]) -> int | None:
-    """By how much the memory of this process rises above its start while `function` runs; None where Linux is not."""
+    """Return the increase of the resident memory of this process while `function` runs, or None if not on Linux."""
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not reset.exists():
         return None
@@ -101,14 +101,14 @@ def peak_resident_bytes(function: Callable[[], object]) -> int | None:
     def kibibytes(key: str) -> int:
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(key))
 
-    reset.write_text("5")  # sets the peak to what is resident now
+    reset.write_text("5")  # reset the peak to the current resident memory
     before = kibibytes("VmRSS")
     jax.block_until_ready(function())
     return 1024 * max(0, kibibytes("VmHWM") - before)
 
 
 def million(log_gdp: np.ndarray, n: int, lam: float, check: Checks) -> None:
-    """The same function on `n` quarters: time, memory, what ran, and the derivative by lambda."""
+    """Run the same function on `n` quarters: time, memory, log, and derivative by lambda."""
     print(f"\n2. The same function on {n:,} quarters, drawn from the growth of the real ones")
     data = long_series(log_gdp, n)
     y, D = sa.asarray(data), second_difference(n)
@@ -146,7 +146,7 @@ def million(log_gdp: np.ndarray, n: int, lam: float, check: Checks) -> None:
 
 
 def memory(y, D, lam: float, plan, resident: int | None, check: Checks) -> None:
-    """Peak memory beside the bytes of the arrays of the problem; `plan` is XLA's for the compiled function."""
+    """Compare peak memory with the storage of the arrays of the problem; `plan` is XLA's plan of the compiled function."""
     n = y.shape[0]
     A = sa.eye(n) + lam * (D.mT @ D)
     stored = y.nbytes + D.nbytes + A.nbytes
@@ -170,7 +170,7 @@ def _mib(size: int) -> str:
 
 
 def derivative(y, D, lam: float, check: Checks) -> None:
-    """The derivative of the trend by lambda: of all of it forwards, of its last value backwards."""
+    """Compute derivatives by lambda: of the whole trend in forward mode, of its last value in reverse mode."""
     print("\n  Derivative of the trend by lambda")
     step = 1e-3 * lam
 
@@ -206,7 +206,7 @@ def derivative(y, D, lam: float, check: Checks) -> None:
 
 
 def picture(path: Path, quarters: np.ndarray, log_gdp: np.ndarray, smooth: np.ndarray, lam: float) -> None:
-    """GDP and its trend above, the cycle below."""
+    """Draw GDP and its trend in the upper panel, and the cycle in the lower panel."""
     cycle = 100 * (log_gdp - smooth)
     figure, (above, below) = plt.subplots(
         2, 1, sharex=True, figsize=(9, 6.5), height_ratios=(3, 2), layout="constrained"
@@ -250,7 +250,7 @@ def main() -> int:
     if arguments.n < 5 or arguments.lam <= 0:
         parser.error("--n must be at least 5 and --lam positive")
 
-    sys.stdout.reconfigure(line_buffering=True)  # in step with the progress bar, also where both go to a file
+    sys.stdout.reconfigure(line_buffering=True)  # keep the order of output and progress bar, also in a file
     check = Checks()
     quarters, log_gdp, smooth = real_data(arguments.lam, check)
     million(log_gdp, arguments.n, arguments.lam, check)

@@ -113,11 +113,11 @@ class TestAsarray:
 
     @pytest.mark.parametrize("obj", [1.0, [1.0], np.ones(3), memoryview(b"abc")])
     def test_no_copy_of_what_others_can_write_to(self, obj):
-        with pytest.raises(ValueError, match="copy=False"):
+        with pytest.raises(ValueError, match="copy must not be False"):
             sa.asarray(obj, copy=False)
 
     def test_no_copy_needs_nothing_to_change(self):
-        with pytest.raises(ValueError, match="copy=False"):
+        with pytest.raises(ValueError, match="copy must not be False"):
             sa.asarray(sa.ones(3), dtype=sa.float32, copy=False)
         assert sa.asarray(jnp.ones(3), copy=False).shape == (3,)
 
@@ -243,7 +243,7 @@ class TestRanges:
     def test_errors(self):
         with pytest.raises(ValueError, match="step"):
             sa.arange(0, 5, 0)
-        with pytest.raises(ValueError, match="not finite"):
+        with pytest.raises(ValueError, match="must be finite"):
             sa.arange(0.0, float("inf"))
         with pytest.raises(TypeError, match="start"):
             sa.arange(1j, 3)
@@ -359,7 +359,7 @@ class TestDlpack:
 
     def test_no_copy(self):
         same(sa.from_dlpack(np.arange(4.0), copy=False), np.arange(4.0))
-        with pytest.raises(ValueError, match="copy=False"):
+        with pytest.raises(ValueError, match="copy must not be False"):
             sa.from_dlpack(np.arange(12)[::3], copy=False)
         shared = sa.from_dlpack(D := sa.Diagonal([1.0, 2.0]), copy=False)  # the dense form would be a copy
         assert type(shared) is sa.Diagonal and shared is not D and shared.diag is D.diag

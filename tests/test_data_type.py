@@ -44,7 +44,7 @@ class TestAstype:
         host = np.asarray([0, 1, 2, 100]).astype(source.dtype)
         x = sa.asarray(host)
         if source.dtype.kind == "c" and target.dtype.kind not in "cb":
-            with pytest.raises(TypeError, match="xp.real"):
+            with pytest.raises(TypeError, match="use real"):
                 sa.astype(x, target)
         else:
             np.testing.assert_array_equal(np.asarray(sa.astype(x, target)), host.astype(target.dtype))
@@ -119,7 +119,7 @@ class TestResultType:
             sa.result_type()
         with pytest.raises(TypeError, match="argument 2"):
             sa.result_type(sa.float32, "x")
-        with pytest.raises(TypeError, match="result_type: argument 1 must be a dtype of booleans or numbers, got 'S3'"):
+        with pytest.raises(TypeError, match="result_type: argument 1 must be a numeric or boolean dtype, got 'S3'"):
             sa.result_type("S3")
 
 

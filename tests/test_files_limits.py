@@ -360,7 +360,7 @@ def test_a_version_of_the_future_is_named():
     with zipfile.ZipFile(file, "w") as target:
         target.writestr("structarrays.json", text)
     assert content != file.getvalue()  # the checksum
-    assert "its version is 2, this library reads 1" in str(read(file.getvalue()))
+    assert "its version is 2, but this release reads version 1" in str(read(file.getvalue()))
 
 
 def test_values_of_permutations():

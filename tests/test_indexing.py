@@ -226,7 +226,7 @@ def test_bad_values():
     x = sa.zeros((3, 4))
     with pytest.raises(ValueError, match="cannot be broadcast"):
         x[0] = np.ones(3)
-    with pytest.raises(TypeError, match="complex128 cannot be written"):
+    with pytest.raises(TypeError, match="complex128 cannot be cast"):
         x[0] = 1j
     with pytest.raises(OverflowError):
         sa.zeros(3, dtype=sa.uint8)[0] = 300

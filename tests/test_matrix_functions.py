@@ -149,7 +149,7 @@ def test_times_are_never_dense():
 @pytest.mark.parametrize(
     ("times", "error", "message"),
     [
-        ({"start": 1.0}, TypeError, "times need both start and stop, stop is missing"),
+        ({"start": 1.0}, TypeError, "start and stop must both be given, stop is missing"),
         ({"num": 3}, TypeError, ".*start is missing"),
         ({"start": 0.0, "stop": 1.0, "num": 0}, ValueError, "num must be at least 1, got 0"),
         ({"start": 0.0, "stop": 1.0, "num": 2.5}, TypeError, "num must be an integer, got 2.5"),

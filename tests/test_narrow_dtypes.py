@@ -252,7 +252,7 @@ def test_what_has_no_routines_of_16_bits_says_so(dtype):
             getattr(sa.linalg, name)(a)
     with pytest.raises(TypeError, match="linalg.solve: x1 has dtype"):
         sa.linalg.solve(a, b)
-    with pytest.raises(TypeError, match="fft.rfft: there are no transforms of"):
+    with pytest.raises(TypeError, match="fft.rfft: x must have a data type of at least 32 bits, got"):
         sa.fft.rfft(b)
     for name, call in (
         ("matrix_norm", lambda: sa.linalg.matrix_norm(a, ord=2)),

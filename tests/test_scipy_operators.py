@@ -119,7 +119,7 @@ def test_bad_arguments(name):
     for other in (sa.ones(3), sa.Diagonal(np.ones((2, 3))), sa.asarray(1.0)):
         with pytest.raises(
             ValueError,
-            match=rf"{name} is a method of matrices, got an array of shape \({'|'.join(map(str, other.shape[:1]))}",
+            match=rf"{name}: x must be a matrix, got shape \({'|'.join(map(str, other.shape[:1]))}",
         ):
             getattr(other, name)(np.ones(3))
 

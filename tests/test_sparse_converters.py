@@ -59,7 +59,7 @@ def sparse():
 def test_scipy_of_every_structure():
     for i, (structure, x, host) in enumerate(samples()):
         if not no_background(x):
-            with pytest.raises(ValueError, match="to_sparse: arrays of scipy.sparse have no background, got"):
+            with pytest.raises(ValueError, match="to_sparse: x must have no background value for scipy.sparse, got"):
                 to_scipy(x)
             continue
         found = to_scipy(x)
@@ -168,7 +168,7 @@ def test_other_numbers_of_dimensions():
     cube = sa.Sparse([1.0, 2.0], ([0, 1], [1, 0], [2, 2]), (2, 2, 3))
     np.testing.assert_array_equal(np.asarray(from_jax(to_jax(cube))), np.asarray(cube))
     np.testing.assert_array_equal(to_jax(v).todense(), host)
-    with pytest.raises(ValueError, match="'bcsr' is for matrices, got 3 core dimensions"):
+    with pytest.raises(ValueError, match="x must be a matrix for the format 'bcsr', got 3 core dimensions"):
         to_jax(cube, "bcsr")
 
 
@@ -202,7 +202,7 @@ def test_jax_of_every_structure(batch):
     for structure, x, host in samples(batch=batch):
         if not no_background(x):
             with pytest.raises(
-                ValueError, match="to_sparse: arrays of jax.experimental.sparse have no background, got"
+                ValueError, match="to_sparse: x must have no background value for jax.experimental.sparse, got"
             ):
                 to_jax(x)
             continue
@@ -260,7 +260,9 @@ def test_conversions_have_derivatives_and_run_under_jit():
         return jnp.sum((from_jax(BCOO((data, x.indices), shape=x.shape)) @ v).to_jax() ** 2)
 
     np.testing.assert_allclose(jax.grad(product)(x.data), full[tuple(x.indices.T)])
-    with pytest.raises(ValueError, match="to_sparse: x is traced, and how many nonzero elements a LowRank has"):
+    with pytest.raises(
+        ValueError, match="to_sparse: x must not be traced, because the number of nonzero elements of a LowRank"
+    ):
         jax.jit(to_jax)(sa.LowRank(np.ones((4, 1)), np.ones((4, 1))))
 
 
@@ -296,7 +298,7 @@ def test_pydata_fill_values(sparse):
         np.testing.assert_array_equal(np.asarray(back(z)), z.todense())
         np.testing.assert_array_equal(convert(back(z)).todense(), z.todense())
     stack = sa.stack([x, 2 * x])
-    with pytest.raises(ValueError, match="one fill value, but the backgrounds of x differ"):
+    with pytest.raises(ValueError, match="x must have one background value, got different"):
         convert(stack)
     same = sa.stack([x, x])
     np.testing.assert_array_equal(convert(same).todense(), np.asarray(same))

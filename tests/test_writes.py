@@ -76,7 +76,7 @@ def test_values_broadcast_into_the_selection(structure, key):
 @pytest.mark.parametrize("structure", ["Sparse", "Banded", "BlockDiagonal", "Permutation"])
 def test_the_error_names_the_shapes(structure):
     x = sample(structure, (4, 4), seed=3)
-    with pytest.raises(ValueError, match=r"value of shape \(3,\) cannot be broadcast into the selection \(4,\)"):
+    with pytest.raises(ValueError, match=r"value of shape \(3,\) cannot be broadcast to the shape of x\[key\], \(4,\)"):
         x[EYE] = np.ones(3)
     with pytest.raises(IndexError, match="cannot be broadcast together"):
         x[np.arange(4), np.arange(3)] = 1.0

@@ -1,1 +1,1 @@
-"""The functions of the standard: a file for each chapter, with the kernels for `Dense`."""
+"""Functions of the Array API standard: one file for each chapter, with the kernels for `Dense`."""

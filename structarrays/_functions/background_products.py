@@ -1,4 +1,7 @@
-"""Products of arrays with a background: the stored part, and the background times what is not stored (docs/design/semantics.md)."""
+"""Products of arrays with a background: the stored entries, and the background at all other positions.
+
+See docs/design/semantics.md.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,27 @@ if TYPE_CHECKING:
 
 
 def with_background(product: Callable[[Array, jax.Array], jax.Array], x: Array, data: jax.Array) -> Dense:
-    """``x @ data`` for an array with a background, by products with arrays of the same pattern.
+    """Compute ``x @ data`` for an array with a background, by products with arrays of the same pattern.
 
     Parameters
     ----------
     product : callable
-        ``product(y, data)``: of an array `y` of the structure of `x` with structural zeros, and a `jax.Array`.
-    x : Array
-        A stack of matrices ``(..., m, n)`` with a background ``b``.
-    data : jax.Array
-        ``(n,)`` or ``(..., n, p)``.
+        Function ``product(y, data)`` of an array `y` with the structure of `x` and structural zeros, and a `jax.Array`.
+    x : Array, (..., M, N)
+        Matrices with a background ``b``.
+    data : jax.Array, (N,) or (..., N, K)
+        Vector or matrices to multiply.
+
+    Returns
+    -------
+    Dense, (..., M) or (..., M, K)
+        Products.
 
     Notes
     -----
-    What is not stored contributes ``b`` times the sum of all of `data` less the sum of what meets stored entries, so
-    rounding errors are those of the whole sum. Infinities and NaN would cancel to NaN there, even in rows which do not
-    meet them; they are counted apart, which costs three more products, where there are any.
+    The contribution of the background is ``b`` times (the sum of `data` minus the sum over stored positions), so its
+    rounding error is the rounding error of the whole sum. In this difference infinities and NaN would give NaN, even in
+    rows that do not contain them. They are counted separately, at the cost of three more products if there are any.
     """
     own = data if data.ndim > 1 else data[:, None]
     background = cast("jax.Array", x.background)[..., None, None]
@@ -40,7 +48,7 @@ def with_background(product: Callable[[Array, jax.Array], jax.Array], x: Array, 
     pattern = x.rebuild(tuple(jnp.ones_like(e.real) for e in x.entries), None)
 
     def outside(values: jax.Array) -> jax.Array:
-        """For each row, the sum of what stands at columns that are not stored."""
+        """Return, for each row, the sum of the values at columns that are not stored."""
         return jnp.sum(values, axis=-2, keepdims=True, dtype=values.dtype) - product(pattern, values)
 
     def plain(terms: jax.Array) -> jax.Array:

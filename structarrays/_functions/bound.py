@@ -1,4 +1,4 @@
-"""The functions of the namespace that the core calls: see `late`."""
+"""Binding of the functions that the core calls (see `late`)."""
 
 # ruff: noqa: A004 (the standard's names)
 

@@ -1,4 +1,4 @@
-"""From what others have to our arrays: `asarray` and `from_dlpack`."""
+"""Conversions to arrays of this library: `asarray` and `from_dlpack`."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ if TYPE_CHECKING:
 
 
 def asarray(obj: Any, /, *, dtype: DTypeLike | None = None, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of whatever can be one.
+    """Convert an object to an array.
 
     Parameters
     ----------
-    obj : array, scalar, nested sequence, or an object with ``__dlpack__``, ``__array__`` or the buffer protocol
-        What to convert. An array of this namespace keeps its structure.
+    obj : array, scalar, nested sequence, or object with ``__dlpack__``, ``__array__`` or the buffer protocol
+        Object to convert. An array of this namespace keeps its structure.
     dtype : dtype, optional
-        The dtype; by default that of `obj`, and the default dtypes for Python scalars.
+        Data type of the array. The default is the data type of `obj`, and the default data types for Python scalars.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it; by default where `obj` is.
+        Device or sharding of the array. The default is the device of `obj`.
     copy : bool, optional
-        Whether the result must not (True) or must (False) share its elements with `obj`; by default it is a copy only
-        if it has to be. An array of this namespace with nothing to change is returned as it is.
+        If True, always copy. If False, never copy, and raise if a copy is needed. The default copies if needed. An
+        array of this namespace that needs no change is returned itself, unless `copy` is True.
 
     Returns
     -------
-    array
-        `Dense`, or of the structure of `obj`. The values are not looked at: a list that happens to be a diagonal
-        matrix is dense.
+    array, (...)
+        Array with the structure of `obj`, or a `Dense` array for other objects. The structure is never inferred from
+        values: a nested list with the elements of a diagonal matrix becomes `Dense`.
 
     Raises
     ------
     TypeError
-        If `obj` is nothing that can be an array of numbers, has masked elements, or is a sparse array of another library.
+        If `obj` cannot be converted to an array of numbers or booleans, has masked elements, or is a sparse array of
+        another library.
     ValueError
-        If nested sequences differ in length, a copy is needed but ``copy=False``, or a 64-bit dtype is asked for while
-        JAX's x64 switch is off.
+        If nested sequences have different lengths, a copy is needed but `copy` is False, or `dtype` has 64 bits while
+        JAX's 64-bit mode is off.
     OverflowError
-        If a Python integer does not fit the dtype.
+        If a Python integer is out of range for the data type.
 
     Examples
     --------
@@ -71,44 +72,44 @@ def asarray(obj: Any, /, *, dtype: DTypeLike | None = None, device: Any = None, 
         if not isinstance(obj, jax.Array):
             return _from_host(obj, dtype, device, copy)
         if not isinstance(obj.dtype, np.dtype):
-            raise TypeError(f"asarray: obj has dtype {obj.dtype}, which is no dtype of numbers")
+            raise TypeError(f"asarray: obj must have a numeric or boolean dtype, got {obj.dtype}")
         obj = _traced(Dense.make((strip_weak(obj),)))
     recast = dtype is not None and dtype != obj.dtype
     move = device is not None and device != obj.device
     if recast or move:
         if copy is False:
             what = f"dtype {obj.dtype} to {dtype}" if recast else f"device {obj.device} to {device}"
-            raise ValueError(f"asarray: copy=False, but a change of {what} needs a copy")
+            raise ValueError(f"asarray: copy must not be False, because a change of {what} needs a copy; omit copy")
         return astype(obj, obj.dtype if dtype is None else dtype, copy=False, device=device)
     return _traced(obj.assuming(obj.assumptions)) if copy else obj
 
 
 def _traced(x: Array) -> Array:
-    """A handle made inside of a function being traced, so that traced values can be written into it."""
+    """Return a handle that belongs to the current trace, so that traced values can be written into it."""
     return jax.tree.map(jax.device_put, x) if compiling() else x
 
 
-# Arrays up to this size are made by NumPy and transferred, in some ten microseconds; XLA would compile for each new
-# shape, in some ten milliseconds. Larger ones, and all inside `jit`, are made where they are needed.
+# NumPy creates arrays up to this size on the host, in about ten microseconds; XLA would compile a program for each new
+# shape, in about ten milliseconds. Larger arrays, and all arrays inside `jit`, are created on the device.
 _SMALL = 1 << 16
 
 
 def on_host(size: int) -> bool:
-    """Whether a new array of this size is made by NumPy."""
+    """Return whether NumPy creates a new array of this size."""
     return size <= _SMALL and not compiling()
 
 
 def put(host: np.ndarray, device: Any = None) -> Dense:
-    """A fresh NumPy array, which nobody else will write to, as an array on the device."""
+    """Transfer a new NumPy array, which no other code writes to, to the device."""
     return Dense.make((jax.device_put(host, device),))
 
 
 def _from_host(obj: Any, dtype: np.dtype | None, device: Any, copy: bool | None) -> Array:
-    """An array from what JAX does not know."""
+    """Convert an object that JAX does not support, by NumPy."""
     if copy is False:
         raise ValueError(
-            f"asarray: copy=False, but an array of this namespace cannot share the memory of a {type(obj).__name__}, "
-            "which can be written to (from_dlpack can, at your own risk)"
+            f"asarray: copy must not be False, because the memory of a {type(obj).__name__} is writeable; omit copy, or share the memory "
+            "at your own risk with from_dlpack"
         )
     obj = foreign.readable(obj, "asarray")
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
@@ -145,7 +146,7 @@ def _leaf_types(obj: Sequence[Any], found: set[type]) -> None:
 
 
 def _leaves(obj: list[Any]) -> Iterator[Any]:
-    """The elements of nested lists."""
+    """Iterate over the elements of nested lists."""
     for element in obj:
         if isinstance(element, list):
             yield from _leaves(element)
@@ -154,14 +155,14 @@ def _leaves(obj: list[Any]) -> Iterator[Any]:
 
 
 def _readable(obj: Any) -> Any:
-    """Nested lists with what can be read of arrays of other libraries."""
+    """Replace arrays of other libraries in nested lists by readable arrays."""
     if isinstance(obj, (list, tuple)):
         return [_readable(element) for element in obj]
     return foreign.readable(obj, "asarray")
 
 
 def _unwrap(obj: Any) -> Any:
-    """Nested lists with `jax.Array` in the place of our arrays."""
+    """Replace our arrays in nested lists by `jax.Array`."""
     if isinstance(obj, (list, tuple)):
         return [_unwrap(element) for element in obj]
     return densified(obj, "asarray").data if isinstance(obj, Array) else obj
@@ -174,13 +175,13 @@ def _to_host(obj: Any) -> Any:
 
 
 def _checked(obj: Any, kinds: set[type], dtype: np.dtype | None) -> np.ndarray:
-    """What NumPy makes of it, if that is an array of numbers, in a dtype that the namespace has."""
+    """Convert an object by NumPy, and raise unless the result has a data type of the namespace."""
     python_integers = bool(kinds) and all(issubclass(t, int) for t in kinds)
     for t in kinds:
         if issubclass(t, (str, bytes, type(None))):
-            raise TypeError(f"asarray: obj must hold numbers, got {t.__name__} in {_short(obj)}")
+            raise TypeError(f"asarray: obj must contain numbers, got {t.__name__} in {_short(obj)}")
     try:
-        # Integers go straight to a dtype that is asked for: they may fit nothing else.
+        # Convert integers directly to a given dtype: they may be out of range for any other.
         host = np.asarray(obj, dtype if python_integers and dtype is not None else None)
     except OverflowError:
         raise OverflowError(f"asarray: a Python integer in {_short(obj)} does not fit into {dtype}") from None
@@ -189,34 +190,34 @@ def _checked(obj: Any, kinds: set[type], dtype: np.dtype | None) -> np.ndarray:
     host = dtypes.native(host)
     kind = host.dtype.kind
     if python_integers and (kind not in "bi" if dtype is None else kind == "O"):
-        # NumPy would go on with uint64, float64 or objects.
+        # NumPy would use uint64, float64 or objects.
         raise OverflowError(
             f"asarray: a Python integer in {_short(obj)} does not fit into {dtype or dtypes.default_dtype('i')}"
         )
     if kind == "O" and dtype is not None and not isinstance(obj, np.ndarray):
         host = _numbers(host, dtype, obj)
     elif kind not in "biufc" and not jnp.issubdtype(host.dtype, jnp.floating):
-        hint = "; structarrays.Sparse.from_scipy takes arrays of scipy.sparse" if hasattr(obj, "tocoo") else ""
+        hint = "; use structarrays.Sparse.from_scipy for arrays of scipy.sparse" if hasattr(obj, "tocoo") else ""
         raise TypeError(f"asarray: obj must be an array of numbers, got {_short(obj)}{hint}")
     if dtype is None:
         dtype = _default(host, obj)
     if host.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"asarray: cannot cast complex numbers to {dtype}; take the real or the imaginary part first")
+        raise TypeError(f"asarray: cannot cast complex numbers to {dtype}; use the real or the imaginary part instead")
     if host.dtype.kind in "iu" and not isinstance(obj, np.ndarray) and dtype.kind in "iu":
         _check_range(host, dtype, obj)
     return host.astype(dtype)
 
 
 def _numbers(host: np.ndarray, dtype: np.dtype, obj: Any) -> np.ndarray:
-    """An array of Python objects, such as integers too large for NumPy's dtypes, as numbers."""
+    """Convert an array of Python objects, such as integers out of NumPy's range, to numbers."""
     try:
         return host.astype(dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"asarray: obj must hold numbers, got {_short(obj)}: {error}") from None
+        raise TypeError(f"asarray: obj must contain numbers, got {_short(obj)}: {error}") from None
 
 
 def _default(host: np.ndarray, obj: Any, name: str = "asarray") -> np.dtype:
-    """The dtype for an array that has none by itself: what NumPy says, as wide as the x64 switch allows."""
+    """Return the data type for an object without one: NumPy's choice, in the width that JAX's 64-bit mode allows."""
     if host.dtype.name in ("longdouble", "clongdouble", "float128", "complex256"):
         return dtypes.default_dtype(host.dtype.kind)
     dtype = dtypes.canonical(host.dtype)
@@ -237,23 +238,24 @@ def _short(obj: Any) -> str:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from any object with ``__dlpack__``: arrays such as those of NumPy, JAX, PyTorch and CuPy.
+    """Convert an object with ``__dlpack__`` to an array, for example an array of NumPy, JAX, PyTorch or CuPy.
 
     Parameters
     ----------
     x : object
-        The array. One of this namespace that has structure is expanded, under the policy of `densify`; with ``copy=False``, where
-        that is not allowed, it keeps its structure.
+        Array to convert. A structured array of this namespace is densified, under the policy of `densify`. If `copy` is
+        False, it keeps its structure.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place the result; by default where `x` is.
+        Device or sharding of the array. The default is the device of `x`.
     copy : bool, optional
-        True copies, False never does, by default the memory is shared if that is possible. Then later writes to `x` may
-        be seen in the result, whereas writes to the result are never seen in `x`.
+        If True, always copy. If False, never copy, and raise if a copy is needed. The default shares memory if
+        possible. With shared memory, later writes to `x` may change the result, but writes to the result never change
+        `x`.
 
     Returns
     -------
-    array
-        `Dense`, or with ``copy=False`` of the structure of `x`.
+    array, (...)
+        A `Dense` array, or an array with the structure of `x` if `copy` is False.
 
     Raises
     ------
@@ -262,9 +264,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     TypeError
         If `x` has masked elements, or is a sparse array of another library.
     ValueError
-        If a copy is needed and ``copy=False``.
+        If a copy is needed and `copy` is False.
     OverflowError
-        If an integer does not fit into 32 bits while JAX's 64-bit mode is off.
+        If an integer is out of range for 32 bits while JAX's 64-bit mode is off.
     BufferError
         If `x` cannot export its data.
 
@@ -278,19 +280,19 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     check_device(device, "from_dlpack")
     if isinstance(x, (Array, jax.Array)):
         if type(x) is not Dense and isinstance(x, Array):
-            if copy is False:  # shared are the parameters, since the dense form would be a copy
+            if copy is False:  # share the parameters, because the dense form would be a copy
                 return asarray(x, device=device, copy=False).__copy__()
             x = densified(x, "from_dlpack")
         return asarray(x.data if isinstance(x, Dense) else x, device=device, copy=copy)
     x = foreign.readable(x, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise AttributeError(f"from_dlpack: x has no __dlpack__ and __dlpack_device__; it is a {type(x).__name__}")
+        raise AttributeError(f"from_dlpack: x must have __dlpack__ and __dlpack_device__, got {type(x).__name__}")
     host = None if dtypes.x64() else _in_64_bits(x)
     if host is not None:
         if copy is False:
             raise ValueError(
-                f"from_dlpack: copy=False, but a copy of x is needed: its dtype is {host.dtype}, and JAX's 64-bit mode is off; "
-                'switch it on with jax.config.update("jax_enable_x64", True)'
+                f"from_dlpack: copy must not be False, because dtype {host.dtype} needs a copy while JAX's 64-bit mode is off; omit copy, "
+                'or call jax.config.update("jax_enable_x64", True)'
             )
         return _moved(put(host.astype(_default(host, host, "from_dlpack"))), device)
     if copy:
@@ -298,21 +300,25 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     try:
         data = jax.dlpack.from_dlpack(x)
     except _NOT_SHARED as error:
-        # Strides that XLA does not know, or memory that is read-only.
+        # XLA does not support the strides, or the memory is read-only.
         if copy is False:
-            raise ValueError(f"from_dlpack: copy=False, but JAX cannot share this memory: {error}") from error
+            raise ValueError(
+                f"from_dlpack: copy must not be False, because JAX cannot share this memory; omit copy ({error})"
+            ) from error
         return _moved(_by_copy(x), device)
     if copy is False and device is not None and device != data.device:
-        raise ValueError(f"from_dlpack: copy=False, but a change of device {data.device} to {device} needs a copy")
+        raise ValueError(
+            f"from_dlpack: copy must not be False, because a change from {data.device} to {device} needs a copy; omit copy"
+        )
     return _moved(Dense.make((data,)), device)
 
 
 _NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
-"""What JAX and NumPy raise for memory that they do not take; among the first are JAX's own errors."""
+"""Errors that JAX and NumPy raise for unsupported memory."""
 
 
 def _in_64_bits(x: Any) -> np.ndarray | None:
-    """The array on the host, if its dtype needs JAX's 64-bit mode, without which JAX would truncate integers; else None."""
+    """Return the array on the host if it has 64 bits while JAX's 64-bit mode is off: JAX would truncate integers."""
     try:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     except _NOT_SHARED:
@@ -321,7 +327,7 @@ def _in_64_bits(x: Any) -> np.ndarray | None:
 
 
 def _by_copy(x: Any) -> Array:
-    """A copy of an array of another library."""
+    """Copy an array of another library."""
     if isinstance(x, np.ndarray):
         return asarray(x)
     try:
@@ -331,11 +337,11 @@ def _by_copy(x: Any) -> Array:
     try:
         return put(np.array(np.from_dlpack(x)))
     except _NOT_SHARED as error:
-        # On a device that JAX was not installed for.
+        # The array is on a device that this installation of JAX does not support.
         host = foreign.on_cpu(x)
         if host is None:
             raise BufferError(
-                f"from_dlpack: neither JAX nor NumPy can take this {type(x).__name__}: {error}"
+                f"from_dlpack: x must be readable by JAX or NumPy, got {type(x).__name__}: {error}"
             ) from error
         return asarray(host)
 
@@ -346,7 +352,7 @@ def _moved(x: Array, device: Any) -> Array:
 
 @function("x")
 def densified(x: ArrayLike, name: str) -> Dense:
-    """The dense form of an array on behalf of the function `name`: under the policy of `densify`, and logged."""
+    """Return the dense form of an array for the function `name`, under the policy of `densify`; the log records it."""
     return densify(cast("Array", x), name)
 
 

@@ -1,4 +1,4 @@
-"""Creation functions. Except for `tril` and `triu` they run as plain Python: their results are new handles."""
+"""Creation functions. Except for `tril` and `triu` they run in plain Python and return new handles."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ __all__ = [
 
 
 def zeros(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array of zeros.
+    """Return a new array of zeros.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape.
+        Shape of the array.
     dtype : dtype, optional
-        The dtype; by default the default floating dtype.
+        Data type of the array. The default is the default floating-point data type.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
     array
-        `Dense`, so that it can be written to entry by entry; ``Fill(0.0, shape)`` costs nothing.
+        A `Dense` array, so that assignments to elements are cheap. ``Fill(0.0, shape)`` stores one
+        element only.
 
     Raises
     ------
     ValueError
-        If a dimension is negative.
+        If a length is negative.
 
     Examples
     --------
@@ -66,26 +67,27 @@ def zeros(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device:
 
 
 def ones(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array of ones.
+    """Return a new array of ones.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape.
+        Shape of the array.
     dtype : dtype, optional
-        The dtype; by default the default floating dtype.
+        Data type of the array. The default is the default floating-point data type.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
     array
-        `Dense`, so that it can be written to entry by entry; ``Fill(1.0, shape)`` costs nothing.
+        A `Dense` array, so that assignments to elements are cheap. ``Fill(1.0, shape)`` stores one
+        element only.
 
     Raises
     ------
     ValueError
-        If a dimension is negative.
+        If a length is negative.
 
     Examples
     --------
@@ -97,26 +99,26 @@ def ones(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: 
 
 
 def empty(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array whose values do not matter; JAX has no uninitialised memory, so they are zeros.
+    """Return a new array with arbitrary elements; they are zeros, because JAX has no uninitialized memory.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape.
+        Shape of the array.
     dtype : dtype, optional
-        The dtype; by default the default floating dtype.
+        Data type of the array. The default is the default floating-point data type.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
     array
-        `Dense`.
+        A `Dense` array.
 
     Raises
     ------
     ValueError
-        If a dimension is negative.
+        If a length is negative.
 
     Examples
     --------
@@ -130,30 +132,31 @@ def empty(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device:
 def full(
     shape: int | Sequence[int], fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: Any = None
 ) -> Array:
-    """An array with one value everywhere.
+    """Return a new array filled with a value.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape.
-    fill_value : scalar or array of zero dimensions
-        The value.
+        Shape of the array.
+    fill_value : scalar or 0-d array
+        Value of all elements.
     dtype : dtype, optional
-        The dtype; by default that of the value.
+        Data type of the array. The default is the data type of `fill_value`.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
     array
-        `Dense`, so that it can be written to entry by entry; ``Fill(fill_value, shape)`` costs nothing.
+        A `Dense` array, so that assignments to elements are cheap. ``Fill(fill_value, shape)`` stores one
+        element only.
 
     Raises
     ------
     ValueError
-        If a dimension is negative, or `fill_value` is not a scalar.
+        If a length is negative, or `fill_value` is not a scalar.
     OverflowError
-        If `fill_value` is a Python integer that does not fit the dtype.
+        If `fill_value` is a Python integer that is out of range for the data type.
 
     Examples
     --------
@@ -165,21 +168,21 @@ def full(
 
 
 def zeros_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array of zeros, as large as another.
+    """Return an array of zeros with the shape and data type of a given array.
 
     Parameters
     ----------
-    x : array
-        Gives the shape, and by default dtype and device.
+    x : array, (...)
+        Array that determines the shape of the result.
     dtype : dtype, optional
-        The dtype.
+        Data type of the array. The default is the data type of `x`.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the device of `x`.
 
     Returns
     -------
     array
-        `Dense`, whatever the structure of `x`.
+        A `Dense` array of the shape of `x`, for any structure of `x`.
 
     Examples
     --------
@@ -192,21 +195,21 @@ def zeros_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any =
 
 
 def ones_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array of ones, as large as another.
+    """Return an array of ones with the shape and data type of a given array.
 
     Parameters
     ----------
-    x : array
-        Gives the shape, and by default dtype and device.
+    x : array, (...)
+        Array that determines the shape of the result.
     dtype : dtype, optional
-        The dtype.
+        Data type of the array. The default is the data type of `x`.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the device of `x`.
 
     Returns
     -------
     array
-        `Dense`, whatever the structure of `x`.
+        A `Dense` array of the shape of `x`, for any structure of `x`.
 
     Examples
     --------
@@ -219,21 +222,21 @@ def ones_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = 
 
 
 def empty_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array whose values do not matter (they are zeros), as large as another.
+    """Return an array with arbitrary elements (zeros) and the shape and data type of a given array.
 
     Parameters
     ----------
-    x : array
-        Gives the shape, and by default dtype and device.
+    x : array, (...)
+        Array that determines the shape of the result.
     dtype : dtype, optional
-        The dtype.
+        Data type of the array. The default is the data type of `x`.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the device of `x`.
 
     Returns
     -------
     array
-        `Dense`, whatever the structure of `x`.
+        A `Dense` array of the shape of `x`, for any structure of `x`.
 
     Examples
     --------
@@ -246,30 +249,30 @@ def empty_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any =
 
 
 def full_like(x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """An array with one value everywhere, as large as another.
+    """Return an array filled with a value, with the shape and data type of a given array.
 
     Parameters
     ----------
-    x : array
-        Gives the shape, and by default dtype and device.
-    fill_value : scalar or array of zero dimensions
-        The value.
+    x : array, (...)
+        Array that determines the shape of the result.
+    fill_value : scalar or 0-d array
+        Value of all elements.
     dtype : dtype, optional
-        The dtype.
+        Data type of the array. The default is the data type of `x`.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the device of `x`.
 
     Returns
     -------
     array
-        `Dense`, whatever the structure of `x`.
+        A `Dense` array of the shape of `x`, for any structure of `x`.
 
     Raises
     ------
     ValueError
         If `fill_value` is not a scalar.
     OverflowError
-        If `fill_value` is a Python integer that does not fit the dtype.
+        If `fill_value` is a Python integer that is out of range for the data type.
 
     Examples
     --------
@@ -282,20 +285,20 @@ def full_like(x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None
 
 
 def _shape(shape: Any, name: str) -> tuple[int, ...]:
-    """A shape argument as a tuple of non-negative integers."""
+    """Convert a shape argument to a tuple of nonnegative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
         shape = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise TypeError(f"{name}: shape must be an integer or a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in shape):
-        raise ValueError(f"{name}: shape must not have negative dimensions, got {shape}")
+        raise ValueError(f"{name}: shape must not contain negative lengths, got {shape}")
     result: tuple[int, ...] = shape
     return result
 
 
 def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tuple[Shape, DTypeLike, Any]:
-    """Shape, dtype and device of the array that is to be like `x`."""
+    """Return shape, data type and device for a new array like `x`."""
     if not isinstance(x, (Array, jax.Array)):
         x = asarray(x)
     if device is None and not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
@@ -304,7 +307,7 @@ def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tupl
 
 
 def _default_device() -> jax.Device:
-    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
+    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
     return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
 
 
@@ -323,7 +326,7 @@ def _full(name: str, shape: int | Sequence[int], fill_value: ArrayLike, dtype: D
     except (TypeError, OverflowError) as error:
         raise type(error)(f"{name}: fill_value: {error}") from None
     if value.shape != ():
-        raise ValueError(f"{name}: fill_value must be a scalar or an array of zero dimensions, got shape {value.shape}")
+        raise ValueError(f"{name}: fill_value must be a scalar or a 0-d array, got shape {value.shape}")
     data = value.to_jax()
     if not isinstance(data, jax.core.Tracer) and on_host(math.prod(shape)):
         return put(np.full(shape, np.asarray(data)), device)
@@ -336,25 +339,25 @@ def _full(name: str, shape: int | Sequence[int], fill_value: ArrayLike, dtype: D
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: Any = None
 ) -> Array:
-    """The matrix with ones on one diagonal and zeros elsewhere: an `Identity`, if it is square.
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
     ----------
     n_rows : int
-        The number of rows.
+        Number of rows.
     n_cols : int, optional
-        The number of columns; by default as many.
-    k : int
-        The offset of the diagonal: 0 the main one, positive above, negative below.
+        Number of columns. The default is `n_rows`.
+    k : int, default 0
+        Offset of the diagonal: 0 for the main diagonal, positive above it, negative below it.
     dtype : dtype, optional
-        The dtype; by default the default floating dtype.
+        Data type of the array. The default is the default floating-point data type.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
-    array
-        `Identity` for a square matrix and ``k=0``, `Diagonal` for a rectangular one, else `Banded`.
+    array, (n_rows, n_cols)
+        `Identity` for a square matrix and ``k=0``, `Diagonal` for a rectangular matrix and ``k=0``, otherwise `Banded`.
 
     Raises
     ------
@@ -383,29 +386,30 @@ def eye(
         x = bands([], (), shape, dtype=dtype)
     else:
         x = bands([one], (k,), shape)
-    return x if device is None else x.to_device(device)  # a sharding speaks of the matrix, not of its parameter
+    return x if device is None else x.to_device(device)  # a sharding describes the matrix, not its parameter
 
 
 @function("x", dense=jnp.tril)
 def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
-    """The lower triangles of matrices; what is above becomes zero.
+    """Return the lower triangle of each matrix of a stack; elements above it become zero.
 
     Parameters
     ----------
-    x : array
-        The matrices, ``(..., m, n)``.
-    k : int
-        The last diagonal that is kept: 0 the main one, positive above, negative below.
+    x : array, (..., M, N)
+        Matrices of any data type.
+    k : int, default 0
+        Offset of the uppermost diagonal to keep: 0 for the main diagonal, positive above it, negative below it.
 
     Returns
     -------
-    array
-        A banded matrix keeps its diagonals up to `k`; others become dense.
+    array, (..., M, N)
+        Lower triangles. A banded matrix keeps its diagonals up to offset `k`; for other structures the result may be
+        dense.
 
     Raises
     ------
     ValueError
-        If `x` has less than two dimensions.
+        If `x` has fewer than two dimensions.
 
     Examples
     --------
@@ -421,24 +425,25 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
 
 @function("x", dense=jnp.triu)
 def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
-    """The upper triangles of matrices; what is below becomes zero.
+    """Return the upper triangle of each matrix of a stack; elements below it become zero.
 
     Parameters
     ----------
-    x : array
-        The matrices, ``(..., m, n)``.
-    k : int
-        The first diagonal that is kept: 0 the main one, positive above, negative below.
+    x : array, (..., M, N)
+        Matrices of any data type.
+    k : int, default 0
+        Offset of the lowermost diagonal to keep: 0 for the main diagonal, positive above it, negative below it.
 
     Returns
     -------
-    array
-        A banded matrix keeps its diagonals from `k`; others become dense.
+    array, (..., M, N)
+        Upper triangles. A banded matrix keeps its diagonals from offset `k`; for other structures the result may be
+        dense.
 
     Raises
     ------
     ValueError
-        If `x` has less than two dimensions.
+        If `x` has fewer than two dimensions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data types: casting, and questions about dtypes. Only `astype` looks at the elements of an array."""
+"""Data types: casts, and queries of data types. Only `astype` reads the elements of an array."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from .inspection import check_device
 
 
 def _astype(x: ArrayLike, dtype: np.dtype, /) -> Array:
-    """What is compiled of `astype`."""
+    """Cast an array; the compiled part of `astype`."""
     x = typing.cast("Array", x)
     if x.dtype.kind == "c" and dtype.kind == "b":
-        # XLA looks at the real part only.
+        # XLA casts the real part only.
         parts = [cast(part(x), dtype) for part in (late.real, late.imag)]
         return logical_or(*parts)
     return cast(x, dtype)
 
 
-_astype.__name__ = "astype"  # as `record` and errors show it; the function of the namespace is below
+_astype.__name__ = "astype"  # the name in logs and errors; the public function is below
 _compiled_astype = function("x")(_astype)
 
 
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
-    """Cast an array to another dtype; its structure stays.
+    """Cast an array to a data type.
 
     Parameters
     ----------
-    x : array
-        The array, of any structure.
+    x : array, (...)
+        Array of any structure and data type.
     dtype : dtype
-        The dtype of the result.
-    copy : bool
-        Whether to return a new array, too, where `x` has that dtype already; if False, that is `x` itself.
+        Data type of the result.
+    copy : bool, default True
+        If False, return `x` itself if it has this data type already. If True, always return a new array.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place the result; by default where `x` is.
+        Device or sharding of the array. The default is the device of `x`.
 
     Returns
     -------
-    array
-        Of the structure of `x`.
+    array, (...)
+        Array with the structure of `x`.
 
     Raises
     ------
     TypeError
-        If `x` is complex and `dtype` is real (take `real` or `imag` first).
+        If `x` is complex and `dtype` is real; use `real` or `imag` instead.
     ValueError
-        If `dtype` is a 64-bit dtype while JAX's x64 switch is off.
+        If `dtype` has 64 bits while JAX's 64-bit mode is off.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any 
     dtype = dtypes.as_dtype(dtype, "astype: dtype")
     check_device(device, "astype")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"astype: cannot cast {x.dtype} to {dtype}; take xp.real(x) or xp.imag(x) first")
+        raise TypeError(f"astype: cannot cast {x.dtype} to {dtype}; use real(x) or imag(x) instead")
     if x.dtype != dtype:
         x = _compiled_astype(x, dtype)
     elif copy:
@@ -86,18 +86,18 @@ typing.cast("dict[str, Any]", FUNCTIONS)["astype"] = astype
 
 @function("x")
 def view(x: ArrayLike, dtype: DTypeLike, /) -> Dense:
-    """The bytes of an array taken for elements of another dtype, as `numpy.ndarray.view`; not a view to write through."""
+    """Reinterpret the bytes of an array in another data type, as `numpy.ndarray.view`. The result is not a view."""
     x = typing.cast("Array", x)
     return Dense.make((densify(x, "view").data.view(dtype),))
 
 
 def _dtype_of(value: Any, function: str, argument: str) -> np.dtype:
-    """The dtype of an array, or the dtype itself, whether it exists on the device or not."""
+    """Return the data type of an array, or the data type itself, even if the device does not support it."""
     if isinstance(value, (Array, jax.Array, np.ndarray, np.generic)):
         return value.dtype
     dtype = _dtype(value, function, argument)
     if dtype.kind != "b" and not jnp.issubdtype(dtype, np.number):
-        raise TypeError(f"{function}: {argument} must be a dtype of booleans or numbers, got {value!r}")
+        raise TypeError(f"{function}: {argument} must be a numeric or boolean dtype, got {value!r}")
     return dtype
 
 
@@ -116,19 +116,19 @@ def _dtype(value: Any, function: str, argument: str) -> np.dtype:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether one dtype can be cast to another by the rules of type promotion.
+    """Return whether a data type can be cast to another one by the rules of type promotion.
 
     Parameters
     ----------
     from_ : dtype or array
-        The dtype, or an array of it; the elements are not looked at.
+        Data type to cast from, or an array of this data type. The elements are not read.
     to : dtype
-        The other dtype.
+        Data type to cast to.
 
     Returns
     -------
     bool
-        True if the promotion of the two is `to`; integers promote to every floating dtype.
+        True if the promoted data type of both is `to`. Integers promote to every floating-point data type.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 @dataclass(frozen=True)
 class finfo_object:
-    """The limits of a floating dtype: what `finfo` returns."""
+    """Machine limits of a floating-point data type, returned by `finfo`."""
 
     bits: int
     eps: float
@@ -156,7 +156,7 @@ class finfo_object:
 
 @dataclass(frozen=True)
 class iinfo_object:
-    """The limits of an integer dtype: what `iinfo` returns."""
+    """Machine limits of an integer data type, returned by `iinfo`."""
 
     bits: int
     max: int
@@ -165,22 +165,23 @@ class iinfo_object:
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """The limits of a floating dtype, or of the parts of a complex one.
+    """Return the machine limits of a floating-point data type.
 
     Parameters
     ----------
     type : dtype or array
-        The dtype, or an array of it.
+        Real or complex floating-point data type, or an array of this data type. For a complex data type, the limits are
+        the limits of the real and imaginary parts.
 
     Returns
     -------
     finfo_object
-        With `bits`, `eps`, `max`, `min`, `smallest_normal` (Python numbers) and `dtype`.
+        Object with the attributes `bits`, `eps`, `max`, `min`, `smallest_normal` (Python numbers) and `dtype`.
 
     Raises
     ------
     TypeError
-        If the dtype is not floating.
+        If the data type is not a floating-point data type.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def finfo(type: Any, /) -> finfo_object:
     """
     dtype = _dtype_of(type, "finfo", "type")
     if not jnp.issubdtype(dtype, jnp.inexact):
-        raise TypeError(f"finfo: type must be a floating dtype, got {dtype}; iinfo is for integers")
+        raise TypeError(f"finfo: type must be a floating-point dtype, got {dtype}; use iinfo for integers")
     info = jnp.finfo(dtype)
     return finfo_object(
         bits=int(info.bits),
@@ -203,22 +204,22 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """The limits of an integer dtype.
+    """Return the machine limits of an integer data type.
 
     Parameters
     ----------
     type : dtype or array
-        The dtype, or an array of it.
+        Integer data type, or an array of this data type.
 
     Returns
     -------
     iinfo_object
-        With `bits`, `max`, `min` (Python integers) and `dtype`.
+        Object with the attributes `bits`, `max`, `min` (Python integers) and `dtype`.
 
     Raises
     ------
     TypeError
-        If the dtype is not an integer one.
+        If the data type is not an integer data type.
 
     Examples
     --------
@@ -228,25 +229,25 @@ def iinfo(type: Any, /) -> iinfo_object:
     """
     dtype = _dtype_of(type, "iinfo", "type")
     if dtype.kind not in "iu":
-        raise TypeError(f"iinfo: type must be an integer dtype, got {dtype}; finfo is for floating dtypes")
+        raise TypeError(f"iinfo: type must be an integer dtype, got {dtype}; use finfo for floating-point dtypes")
     info = np.iinfo(dtype)
     return iinfo_object(bits=int(info.bits), max=int(info.max), min=int(info.min), dtype=dtype)
 
 
 def isdtype(dtype: DTypeLike, kind: str | tuple[Any, ...] | DTypeLike) -> bool:
-    """Whether a dtype is of a kind.
+    """Return whether a data type is of a kind.
 
     Parameters
     ----------
     dtype : dtype
-        The dtype.
-    kind : str or dtype or tuple of these
-        One of the standard's kinds, such as ``"real floating"``; a dtype, to which it is compared; or several.
+        Data type to check.
+    kind : {"bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"}
+        Kind of data types; or a data type, which is compared with `dtype`; or a tuple of kinds and data types.
 
     Returns
     -------
     bool
-        Whether `dtype` is of that kind, or of one of them.
+        True if `dtype` is of the kind, or of one of the kinds.
 
     Raises
     ------
@@ -261,23 +262,24 @@ def isdtype(dtype: DTypeLike, kind: str | tuple[Any, ...] | DTypeLike) -> bool:
     """
     dtype = _dtype(dtype, "isdtype", "dtype")
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    # Every kind is looked at, so that a mistake in the last one is told, too.
+    # Check every kind, so that an unknown kind always raises.
     found = [dtypes.is_kind(dtype, k) if isinstance(k, str) else dtype == _dtype(k, "isdtype", "kind") for k in kinds]
     return any(found)
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype of a result of operands with these dtypes.
+    """Return the data type that results from the rules of type promotion.
 
     Parameters
     ----------
     *arrays_and_dtypes : array, dtype or Python scalar
-        Arrays are asked for their dtypes only. A Python scalar takes the dtype of the others, unless its kind is higher.
+        Operands. The elements of arrays are not read. A Python scalar takes the data type of the other operands, unless
+        its kind is higher.
 
     Returns
     -------
     numpy.dtype
-        The common dtype; that of the scalars by default, if there is nothing else.
+        Promoted data type. If all operands are Python scalars, the default data type of their kind.
 
     Raises
     ------
@@ -291,14 +293,14 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise ValueError("result_type needs at least one array or dtype")
+        raise ValueError("result_type: at least one array or dtype must be given, got none")
     strong: list[np.dtype] = []
     scalars: list[type] = []
     for i, value in enumerate(arrays_and_dtypes):
-        # NumPy's scalars have a dtype, although some of them are Python numbers as well.
+        # NumPy's scalars have a dtype, although some are subclasses of Python numbers.
         if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
             scalars.append(next(c for c in (bool, int, float, complex) if isinstance(value, c)))
-        elif getattr(value, "weak_type", False):  # a Python scalar that JAX has made an array of
+        elif getattr(value, "weak_type", False):  # a Python scalar that JAX converted to an array
             scalars.append({"b": bool, "i": int, "u": int, "c": complex}.get(value.dtype.kind, float))
         else:
             strong.append(_dtype_of(value, "result_type", f"argument {i + 1}"))

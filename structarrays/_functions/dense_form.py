@@ -1,4 +1,4 @@
-"""What the namespace has beyond the standard about the structure of arrays."""
+"""The dense form of arrays, a function outside of the standard."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @function("x")
 def to_dense(x: ArrayLike, /) -> Dense:
-    """The dense form of an array: an explicit request, to which the policy of `densify` does not apply.
+    """Return the dense form of an array. The policy of `densify` does not apply to this explicit request.
 
     Parameters
     ----------
-    x : array
-        Any structure.
+    x : array, (...)
+        Array of any structure and data type.
 
     Returns
     -------
-    Dense
-        Of the same shape and dtype.
+    Dense, (...)
+        Dense array with the shape, data type and elements of `x`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
+"""Indexing: ``x[key]``, ``x[key] = value``, and the indexing functions of the standard."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from .._core.typing import Shape
 
     Key: TypeAlias = tuple[tuple[Any, ...], ...]
-    """What `index` gets: for each axis ``("int",)``, ``("array",)``, ``("new",)``, or ``("slice", start, size, step)``."""
+    """Static key: ``("int",)``, ``("array",)``, ``("new",)`` or ``("slice", start, size, step)`` for each axis."""
 
 write_entries: Registry[Array | None] = Registry("write_entries")
-"""``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
-no structure can hold it. Runs eagerly, since integers in a key decide about the structure."""
+"""``write_entries.kernel(A)``: registers a function of ``(x, items, value, donate)`` for a write of single entries.
+
+The function returns the array after the write, or None if no structure can represent it. It runs eagerly, because integers
+in a key affect the structure.
+"""
 
 _read_box = explicit.jit(indexing.read_box, static_argnums=0)
 _write_box = explicit.jit(indexing.write_box, static_argnums=0)
@@ -57,26 +60,28 @@ def _trailing(mask: jax.Array, ndim: int) -> jax.Array:
 
 
 def getitem(x: Array, key: Any) -> Array:
-    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
+    """Implement ``x[key]``. A basic key of a `Dense` array gives a view, except for a single element."""
     items = indexing.parse(key, writes.shape_and_dtype(x)[0])
     with writes.LOCK:
         if writes.peek(x)[1][0] is Dense:
-            dense: Any = x  # by its value
+            dense: Any = x  # its value is dense
             return _read_dense(dense, items, indexing.has_ellipsis(key))
         seen = x.__copy__()  # another thread may change the class of `x`
     return _read_structured(seen, items)
 
 
 def _read_dense(x: Dense, items: Sequence[indexing.Item], ellipsis: bool) -> Array:
-    """``x[key]`` of a dense array. Call it under the lock: then no write donates the buffer before the computation that reads it
-    has begun, and `x` stays the owner.
+    """Implement ``x[key]`` of a dense array. Call it under the lock.
+
+    The lock ensures that no write donates the buffer before the computation that reads it starts, and that `x` stays
+    the owner.
     """
     basic = indexing.is_basic(items)
     if basic and (ellipsis or any(item.kind != "int" for item in items)):
         return _view(x, *indexing.box(items))
     (data,) = writes.peek(x)[0]
     if basic:
-        # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
+        # Single elements are copies, as in NumPy: `x[i], x[j] = x[j], x[i]` must exchange them.
         static, starts = indexing.box(items)
         return Dense.make((_read_box(static, data, starts),))
     axes, operands = indexing.fancy(items)
@@ -87,14 +92,14 @@ def _read_dense(x: Dense, items: Sequence[indexing.Item], ellipsis: bool) -> Arr
 
 
 def _on_host(data: jax.Array, items: Sequence[indexing.Item]) -> bool:
-    """Whether to select with NumPy: for concrete data on the CPU it spares a compilation for each number of elements."""
+    """Return whether to select with NumPy: on the CPU this avoids a compilation for each number of elements."""
     if isinstance(data, jax.core.Tracer) or any(isinstance(item.array, jax.core.Tracer) for item in items):
         return False
     return all(d.platform == "cpu" for d in data.devices())
 
 
 def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray) -> Array:
-    """A box of a dense array, tied to it."""
+    """Return a view of a box of a dense array."""
     return writes.make_view(
         Dense.make((_read_box(static, x.data, starts),)),
         x,
@@ -104,7 +109,7 @@ def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray) -> Array:
 
 
 def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
-    """A key of a structured array: integers and index arrays are dynamic, slices are static (structure hangs on them)."""
+    """Read a key of a structured array. Integers and index arrays are dynamic; slices are static (they affect structure)."""
     static, operands = [], []
     for item in items:
         if item.kind in ("int", "array"):
@@ -117,10 +122,10 @@ def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
 
 @function("x", "*operands", prefix="indexing.")
 def index(x: ArrayLike, operands: tuple[ArrayLike, ...], /, *, key: Key) -> Array:
-    """The elements of a structured array that a parsed key selects.
+    """Return the elements of a structured array that a parsed key selects.
 
-    The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel
-    of the class, which gets one item for each core dimension and no new axes.
+    The batch part of the key applies to the parameters. The kernel of the class receives the core part, with one item
+    for each core dimension and no new axes.
     """
     x = cast("Array", x)
     sizes = [n for k, n in zip([k for k in key if k[0] != "new"], x.shape, strict=True) if k[0] in ("int", "array")]
@@ -129,7 +134,7 @@ def index(x: ArrayLike, operands: tuple[ArrayLike, ...], /, *, key: Key) -> Arra
     batch, core = key[:position], key[position:]
     kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
     if ("array" in kinds_core and kinds_batch & {"int", "array"}) or ("array" in kinds_batch and "int" in kinds_core):
-        # NumPy broadcasts these indices together, and moves their axes to the front when a slice stands between them.
+        # NumPy broadcasts these indices, and moves their axes to the front if a slice separates them.
         return Dense.make((densify(x, "__getitem__").data[_numpy_key(key, taken_at)],))
     taken = sum(k[0] in ("int", "array") for k in batch)
     if not _keeps_all(batch, x.batch_shape):
@@ -146,21 +151,19 @@ def _index_dense(x: Dense, *, operands: tuple[jax.Array, ...], key: Key) -> Dens
 
 
 def _by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
-    """Whether the structure gives elements by coordinates, and NumPy leaves the axes of the result in place."""
+    """Return whether the structure has elements by coordinates, and NumPy keeps the axes of the result in place."""
     return has_elements(x) and not moves_axes(key)
 
 
 def moves_axes(key: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
-    dimensions to the front.
-    """
+    """Return whether a slice or a new axis separates index arrays: then NumPy moves their axes to the front."""
     advanced = [i for i, k in enumerate(key) if k[0] in ("int", "array")]
     return any(k[0] == "array" for k in key) and advanced[-1] - advanced[0] >= len(advanced)
 
 
 @index.kernel(Array, when=_by_coordinates)
 def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> Dense:
-    """The elements asked for and no others; where these are a matrix again, it counts as densified."""
+    """Compute the selected elements only. A result with a matrix counts as densified."""
     sizes = x.shape[len(x.batch_shape) :]
     places = [k for k in key if k[0] != "new"]
     arrays = [o for o in operands if o.ndim]
@@ -168,7 +171,7 @@ def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], ke
     slices = sum(k[0] == "slice" for k in places)
     if slices + bool(block) > 1:
         allow_dense(x, "__getitem__", math.prod(x.batch_shape + block + tuple(k[2] for k in places if k[0] == "slice")))
-    # The dimensions of the index arrays stand where the first of them, or of the integers beside them, does.
+    # The axes of the index arrays replace the first index array or integer.
     first = next((i for i, k in enumerate(places) if k[0] != "slice"), 0)
     ndim, axis, coordinates, remaining = slices + len(block), 0, [], iter(operands)
     for i, (k, n) in enumerate(zip(places, sizes, strict=True)):
@@ -188,7 +191,7 @@ def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], ke
 
 
 def _with_block(key: Key, block_ndim: int) -> list[tuple[Any, ...]]:
-    """The key with one item for each dimension of the result and each new axis."""
+    """Return the key with one item for each dimension of the result and each new axis."""
     expanded, seen = [], False
     any_array = any(k[0] == "array" for k in key)
     for k in key:
@@ -201,7 +204,7 @@ def _with_block(key: Key, block_ndim: int) -> list[tuple[Any, ...]]:
 
 
 def _in_range(indices: jax.Array, n: int) -> jax.Array:
-    """Indices along an axis of size `n`, none of them negative. A traced index that is out of range becomes the nearest one."""
+    """Normalize indices along an axis of length `n` to nonnegative ones. Traced indices out of range are clamped."""
     if n == 0:
         return indices
     if indices.dtype.kind == "u":
@@ -216,7 +219,7 @@ def _index_dtype(n: int) -> type:
 
 
 def _core_position(key: Key, batch_ndim: int) -> int:
-    """Where the items of the core begin; new axes right in front of it belong to the batch."""
+    """Return the position of the first item of the core; new axes directly before it belong to the batch."""
     seen = 0
     for position, item in enumerate(key):
         if item[0] != "new":
@@ -231,7 +234,7 @@ def _keeps_all(key: Key, shape: Shape) -> bool:
 
 
 def _numpy_key(key: Key, operands: Iterable[jax.Array]) -> tuple[Any, ...]:
-    """A static key with its dynamic operands as NumPy and JAX take it."""
+    """Combine a static key and its dynamic operands to a key of NumPy and JAX."""
     operands = iter(operands)
     return tuple(
         next(operands) if k[0] in ("int", "array") else None if k[0] == "new" else indexing.as_slice(*k[1:])
@@ -243,9 +246,9 @@ def _numpy_key(key: Key, operands: Iterable[jax.Array]) -> tuple[Any, ...]:
 
 
 def setitem(x: Array, key: Any, value: Any) -> None:
-    """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
+    """Implement ``x[key] = value``: local to the call under a transform, otherwise visible in views and base."""
     key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
-    traced = writes.is_traced(key, value)  # a write of traced values may be refused: then the array needs its buffer
+    traced = writes.is_traced(key, value)  # a write of traced values may raise: then the array needs its buffer
     with writes.LOCK:
         target, owned = writes.held(x)
         owned = owned and not traced
@@ -254,7 +257,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
 
 
 def _apart(value: Any) -> Any:
-    """A key or a value with copies of its arrays: one of them may be the array that is written to, or a view of that array."""
+    """Copy the arrays in a key or a value: they may be the target of the write, or views of it."""
     if isinstance(value, tuple):
         return tuple(map(_apart, value))
     return value.__copy__() if isinstance(value, Array) else value
@@ -266,7 +269,8 @@ def _write_dense(x: Array, target: Dense, owned: bool, key: Any, value: Any) -> 
         value = value.to_jax()
     data = target.data
     mask = _single_mask(key, data.shape)
-    # A compiled identity hands on its argument's buffer, so a scalar's may be another array's; nothing is saved there.
+    # A compiled identity returns the buffer of its argument, so arrays may share the buffer of a scalar: never donate
+    # it.
     donate = owned and data.ndim > 0 and not isinstance(data, jax.core.Tracer)
     if mask is not None and value.ndim == 0:
         new = _write_where(data, mask, value)
@@ -277,7 +281,7 @@ def _write_dense(x: Array, target: Dense, owned: bool, key: Any, value: Any) -> 
 
 
 def written(data: jax.Array, items: Sequence[indexing.Item], value: jax.Array, donate: bool) -> jax.Array:
-    """The data with the elements at a parsed key overwritten; `donate` gives its buffer away."""
+    """Return the data with the elements at a parsed key overwritten; `donate` gives its buffer away."""
     if indexing.is_basic(items):
         static, starts = indexing.box(items)
         _check_broadcast(value.shape, indexing._result_shape(static))
@@ -291,13 +295,13 @@ def written(data: jax.Array, items: Sequence[indexing.Item], value: jax.Array, d
 
 
 def _value(value: Any, dtype: np.dtype) -> Any:
-    """What is written, as an array that the dtype of the target can take."""
+    """Convert the value to an array whose data type can be cast to the data type of the target."""
     if is_foreign(value):
         value = asarray(value)
     if isinstance(value, (Array, jax.Array)):
         pass
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
-        value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
+        value = np.asarray(dtype.type(value))  # raises OverflowError if it is out of range
     else:
         value = native(np.asarray(readable(value, "x[key] = value")))
         if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
@@ -305,22 +309,22 @@ def _value(value: Any, dtype: np.dtype) -> Any:
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":
             value = value.astype(dtype)
     if value.dtype.kind == "c" and dtype.kind != "c":
-        raise TypeError(f"x[key] = value: a value of dtype {value.dtype} cannot be written into an array of {dtype}")
+        raise TypeError(f"x[key] = value: value of dtype {value.dtype} cannot be cast to the dtype of x, {dtype}")
     return value
 
 
 def _check_broadcast(shape: Shape, into: Shape) -> None:
     extra = len(shape) - len(into)
     if extra > 0 and all(n == 1 for n in shape[:extra]):
-        shape = shape[extra:]  # leading ones are dropped, as in NumPy
+        shape = shape[extra:]  # drop leading axes of length 1, as in NumPy
     if len(shape) > len(into) or any(
         n not in (1, m) for n, m in zip(shape, into[len(into) - len(shape) :], strict=True)
     ):
-        raise ValueError(f"x[key] = value: a value of shape {shape} cannot be broadcast into the selection {into}")
+        raise ValueError(f"x[key] = value: value of shape {shape} cannot be broadcast to the shape of x[key], {into}")
 
 
 def _single_mask(key: Any, shape: Shape) -> jax.Array | np.ndarray | None:
-    """The key as one boolean array over the leading axes, if it is that; else None."""
+    """Return the key if it is one boolean array over the leading axes, otherwise None."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
     if isinstance(key, (Array, jax.Array, np.ndarray)) and key.dtype == bool and key.shape == shape[: key.ndim]:
@@ -329,7 +333,10 @@ def _single_mask(key: Any, shape: Shape) -> jax.Array | np.ndarray | None:
 
 
 def _write_structured(x: Array, target: Array, owned: bool, key: Any, value: Any) -> None:
-    """Write into a structured array `x`; `target` is a handle on its value. The result has the narrowest structure that can contain it."""
+    """Write into a structured array `x`; `target` is a handle on its value.
+
+    The result has the narrowest structure that can represent it.
+    """
     value, fresh = _as_array(value, target.dtype), False
     result: Array | None
     if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
@@ -352,7 +359,7 @@ def _write_structured(x: Array, target: Array, owned: bool, key: Any, value: Any
 
 
 def written_entries(x: Array, items: Sequence[indexing.Item], value: Array, owned: bool) -> Array | None:
-    """The array after a write, by the first kernel that has a structure for it; None if none has."""
+    """Return the array after a write, by the first kernel with a structure for it, or None."""
     for kernel in write_entries.find((type(x),)):
         if kernel.when is None or kernel.when(x):
             result = kernel.run(x, items, value, owned)
@@ -362,15 +369,17 @@ def written_entries(x: Array, items: Sequence[indexing.Item], value: Array, owne
 
 
 def _as_array(value: Array | jax.Array | np.ndarray, dtype: np.dtype) -> Array:
-    """A value to be written, as an array of the target's dtype."""
+    """Convert a value to an array of the data type of the target."""
     if isinstance(value, Array):
         return astype(value, dtype)
     return Dense.make((jnp.asarray(value, dtype),))
 
 
 def _one_for_each_axis(items: Sequence[indexing.Item]) -> bool:
-    """Whether there is one item for each axis once the new axes are left out: not so for a mask without dimensions, nor for new axes
-    that part index arrays, whose axes they move to the front.
+    """Return whether a key without its new axes has one item for each axis.
+
+    This is not the case for a 0-d mask, and for new axes between index arrays, which move the axes of these to the
+    front.
     """
     kinds = [item.kind for item in items]
     advanced = [i for i, kind in enumerate(kinds) if kind in ("int", "array")]
@@ -379,12 +388,12 @@ def _one_for_each_axis(items: Sequence[indexing.Item]) -> bool:
 
 
 def _without_new_axes(items: Sequence[indexing.Item], value: Array) -> tuple[list[indexing.Item], Array]:
-    """A key without its new axes, and a value for what it then selects: no more dimensions than that.
+    """Remove the new axes from a key, and the corresponding axes from the value.
 
     Raises
     ------
     ValueError
-        If the value cannot be broadcast into the selection.
+        If the value cannot be broadcast to the shape of the selection.
     """
     axes = indexing.result_axes(items)
     _check_broadcast(value.shape, tuple(n for _, n in axes))
@@ -403,14 +412,14 @@ def _whole_matrices(x: Array, items: Sequence[indexing.Item]) -> bool:
 
 
 def _dense_for_write(x: Array) -> Dense:
-    """The dense form of an array that no structure can hold after a write; it raises only under ``densify("error")``."""
+    """Densify an array that no structure can represent after a write; only ``densify("error")`` forbids it."""
     allow_dense(x, "__setitem__", x.size, limit=False)
     return x.to_dense()
 
 
 def _written_batch(x: Array, items: Sequence[indexing.Item], value: Array) -> Array | None:
-    """Whole matrices are overwritten: so are the parameters, in the join of both structures."""
-    from .._structures.fill.array import Fill  # what a constant value is
+    """Overwrite whole matrices, by writing the parameters in the join of both structures."""
+    from .._structures.fill.array import Fill  # the structure of a constant value
 
     batch = len(x.batch_shape)
     core_shape = x.shape[batch:]
@@ -440,16 +449,16 @@ def _written_batch(x: Array, items: Sequence[indexing.Item], value: Array) -> Ar
 
 
 def _without_batch(x: Array) -> Array:
-    """An array of the structure of `x` without batch dimensions: what a join needs to know of it."""
+    """Return an array with the structure of `x` without batch dimensions, for a join."""
     batch = len(x.batch_shape)
     return x.map_parameters(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
 
 
-# ---- the chapter of the standard ------------------------------------------------------------------------------------
+# ---- indexing functions of the standard -----------------------------------------------------------------------------
 
 
 class _Taking(Function[..., Array]):
-    """A function of indices, which are checked before an eager call, since JAX would clamp them."""
+    """A function of indices, which an eager call checks first: JAX clamps indices out of range."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         if len(args) == 2 and all(map(is_operand, args)):
@@ -472,26 +481,26 @@ def _taking(define: Callable[..., Array]) -> _Taking:
 
 @_taking
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The elements at the given indices along one axis.
+    """Take elements along an axis.
 
     Parameters
     ----------
     x : array, (..., n, ...)
-        At least one dimension.
-    indices : array of integers
-        Any shape; its dimensions replace the axis. Negative ones count from the end.
+        Array with at least one dimension.
+    indices : array, (...)
+        Integer array. Its dimensions replace the axis. Negative indices count from the end.
     axis : int, optional
-        The axis; may be left out where `x` has one dimension.
+        Axis along which to take elements. It may be omitted if `x` is one-dimensional.
 
     Returns
     -------
     array
-        Of the dtype of `x`. Along a batch axis it keeps the structure.
+        Selected elements, in the data type of `x`. The structure is kept along batch axes.
 
     Raises
     ------
     IndexError
-        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
+        If an index is out of range. Traced indices are clamped instead, as JAX does for ``x[indices]``.
     ValueError
         If `axis` is missing.
 
@@ -504,7 +513,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     axis = _axis(x, axis, "take")
     _check_integers(indices, "take", "indices")
     if x.shape[axis] == 0 and indices.size:
-        raise IndexError(f"take: axis {axis} of x has no elements to take, but indices has shape {indices.shape}")
+        raise IndexError(f"take: indices must be empty for axis {axis} of length 0, got shape {indices.shape}")
     operands = (indices,)
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
@@ -515,26 +524,26 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 @_taking
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements at the given indices along one axis, with indices of their own for each of the other axes.
+    """Take elements along an axis, with different indices for each position on the other axes.
 
     Parameters
     ----------
-    x : array
-        At least one dimension.
-    indices : array of integers
-        As many dimensions as `x`; the others than `axis` broadcast against those of `x`.
-    axis : int
-        The axis (default the last).
+    x : array, (..., n, ...)
+        Array with at least one dimension.
+    indices : array, (..., m, ...)
+        Integer array with the number of dimensions of `x`. All axes except `axis` must broadcast.
+    axis : int, default -1
+        Axis along which to take elements.
 
     Returns
     -------
-    array
-        Of the dtype of `x`, and the shape of `indices` broadcast.
+    array, (..., m, ...)
+        Selected elements, in the data type of `x`.
 
     Raises
     ------
     IndexError
-        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
+        If an index is out of range. Traced indices are clamped instead, as JAX does for ``x[indices]``.
     ValueError
         If the numbers of dimensions differ.
 
@@ -549,7 +558,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     _check_integers(indices, "take_along_axis", "indices")
     if indices.ndim != x.ndim:
         raise ValueError(
-            f"take_along_axis: indices must have as many dimensions as x ({x.ndim}), got shape {indices.shape}"
+            f"take_along_axis: indices must have the number of dimensions of x, {x.ndim}, got shape {indices.shape}"
         )
     result: Array = take_along_axis.dispatch(x, indices, axis=axis)
     return result
@@ -568,10 +577,10 @@ def _take_along_axis_dense_dense(x: Dense, indices: Dense, *, axis: int) -> Dens
 
 def _axis(x: Array, axis: int | None, name: str) -> int:
     if x.ndim == 0:
-        raise np.exceptions.AxisError(f"{name}: x must have at least one dimension, got a scalar")
+        raise np.exceptions.AxisError(f"{name}: x must have at least one dimension, got a 0-d array")
     if axis is None:
         if x.ndim != 1:
-            raise ValueError(f"{name}: axis must be given where x has {x.ndim} dimensions")
+            raise ValueError(f"{name}: axis must be given for an array of {x.ndim} dimensions, got None")
         return 0
     if not -x.ndim <= axis < x.ndim:
         raise np.exceptions.AxisError(f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions")

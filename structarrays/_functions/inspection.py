@@ -1,4 +1,4 @@
-"""What the namespace can do on this machine: ``__array_namespace_info__`` of the standard."""
+"""Inspection of the namespace: ``__array_namespace_info__`` of the standard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._core import dtypes as core_dtypes
 
 
 class Info:
-    """What `__array_namespace_info__` returns.
+    """Capabilities, devices and data types of the namespace, returned by `__array_namespace_info__`.
 
     Examples
     --------
@@ -21,25 +21,25 @@ class Info:
     """
 
     def capabilities(self) -> dict[str, bool | int]:
-        """Whether boolean indexing and data-dependent shapes work (eagerly, they do), and the largest ``ndim``."""
+        """Return the supported features (boolean indexing, data-dependent shapes) and the largest ``ndim``."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> jax.Device:
-        """The device on which new arrays are placed."""
-        chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
+        """Return the default device of new arrays."""
+        chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
         return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
 
     def devices(self) -> tuple[jax.Device, ...]:
-        """The devices of this process: those of JAX's default backend, then those of the host."""
+        """Return the devices of this process: the devices of JAX's default backend, then the devices of the host."""
         devices = jax.local_devices()
         try:
             host = jax.local_devices(backend="cpu")
-        except RuntimeError:  # JAX was told to use the accelerator only
+        except RuntimeError:  # JAX is configured for the accelerator only
             host = []
         return (*devices, *(d for d in host if d not in devices))
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes that arrays have where none is asked for: 64 bits wide if JAX's x64 switch is on."""
+        """Return the default data types by kind: 64 bits wide if JAX's 64-bit mode is on, otherwise 32 bits."""
         check_device(device, "default_dtypes")
         return {
             "real floating": core_dtypes.default_dtype("f"),
@@ -49,14 +49,19 @@ class Info:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
-        """The dtypes of a kind, by their names.
+        """Return the data types of a kind, by name.
 
         Parameters
         ----------
         device : jax.Device, optional
-            All devices have the same dtypes.
+            Ignored: all devices have the same data types.
         kind : str or tuple of str, optional
-            One of the standard's kinds, such as ``"real floating"``, or several; by default all dtypes.
+            Kind of the standard, such as ``"real floating"``, or a tuple of kinds. The default is all kinds.
+
+        Returns
+        -------
+        dict
+            Data types by name.
 
         Raises
         ------
@@ -74,12 +79,12 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """What this namespace can do on this machine.
+    """Return an object with the capabilities, devices and data types of the namespace.
 
     Returns
     -------
     Info
-        With the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and `dtypes`.
+        Object with the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and `dtypes`.
 
     Examples
     --------
@@ -91,12 +96,12 @@ def __array_namespace_info__() -> Info:
 
 
 def check_device(device: Any, function: str) -> jax.Device | jax.sharding.Sharding | None:
-    """The argument, if it is a device, a sharding or None.
+    """Return the argument if it is a device, a sharding or None.
 
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is any other object.
     """
     if device is None or isinstance(device, (jax.Device, jax.sharding.Sharding)):
         return device

@@ -1,4 +1,4 @@
-"""Manipulation functions that join, split and broadcast arrays."""
+"""Functions that join, split and broadcast arrays."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which arrays of these shapes broadcast.
+    """Return the shape to which arrays of these shapes broadcast.
 
     Parameters
     ----------
     *shapes : tuple of int
-        Any number of shapes.
+        Shapes to broadcast.
 
     Returns
     -------
     tuple of int
-        Their common shape; ``()`` of none.
+        Broadcast shape; ``()`` without arguments.
 
     Raises
     ------
     ValueError
-        If they cannot be broadcast against each other.
+        If the shapes cannot be broadcast.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _common_shape(name: str, shapes: Sequence[Shape]) -> tuple[int, ...]:
     for shape in shapes:
         for i, n in enumerate(shape, len(result) - len(shape)):
             if n != 1 and result[i] not in (1, n):
-                raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} cannot be broadcast against each other")
+                raise ValueError(f"{name}: shapes must broadcast, got {', '.join(map(str, shapes))}")
             result[i] = n if result[i] == 1 else result[i]
     return tuple(result)
 
@@ -64,18 +64,19 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
 
     Parameters
     ----------
-    *arrays : Array
-        Any number of arrays.
+    *arrays : array, (...)
+        Arrays to broadcast.
 
     Returns
     -------
-    tuple of Array
-        All with their common shape, each with its own dtype. Batch dimensions keep structure.
+    tuple of array
+        Arrays of the broadcast shape, each with its data type. The structure is kept if only batch dimensions are
+        broadcast.
 
     Raises
     ------
     ValueError
-        If the shapes cannot be broadcast against each other.
+        If the shapes cannot be broadcast.
 
     Examples
     --------
@@ -94,15 +95,15 @@ def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     shape : tuple of int
-        The shape of the result.
+        Shape of the result.
 
     Returns
     -------
-    Array
-        An array of that shape. New and repeated batch dimensions keep structure.
+    array
+        Broadcast array. The structure is kept if only batch dimensions are new or repeated.
 
     Raises
     ------
@@ -120,17 +121,17 @@ def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
     shape = check_shape("broadcast_to", shape)
     tail = shape[max(0, len(shape) - x.ndim) :]
     if len(shape) < x.ndim or any(n not in (1, m) for n, m in zip(x.shape, tail, strict=True)):
-        raise ValueError(f"broadcast_to: x of shape {x.shape} cannot be broadcast to shape {shape}")
+        raise ValueError(f"broadcast_to: x of shape {x.shape} cannot be broadcast to {shape}")
     result: Array = broadcast_to.dispatch(x, shape=shape)
     return result
 
 
 def _check_sequence(name: str, arrays: Array | Sequence[Array]) -> list[Array]:
-    """The arrays of `stack` and `concat`, of one dtype and one number of dimensions."""
+    """Return the arrays of `stack` and `concat`, in one data type."""
     if isinstance(arrays, Array):
         raise TypeError(f"{name}: arrays must be a tuple or list of arrays, got one array of shape {arrays.shape}")
     if not arrays:
-        raise ValueError(f"{name}: arrays must hold at least one array, got none")
+        raise ValueError(f"{name}: arrays must contain at least one array, got none")
     return promote(*arrays)
 
 
@@ -140,20 +141,20 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
 
     Parameters
     ----------
-    arrays : tuple or list of Array
-        Arrays of the same shape but for `axis`.
-    axis : int or None
-        The axis; None flattens the arrays first.
+    arrays : tuple or list of array
+        Arrays of the same shape, except along `axis`.
+    axis : int or None, default 0
+        Axis along which to join the arrays. If None, the arrays are flattened first.
 
     Returns
     -------
-    Array
-        The joined array. Along a batch axis it has the narrowest structure that holds all arrays.
+    array
+        Joined array. Along a batch axis it has the narrowest structure that can represent all arrays.
 
     Raises
     ------
     ValueError
-        If there are no arrays, their shapes do not fit, or the axis is out of range.
+        If there are no arrays, their shapes do not match, or the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -168,15 +169,15 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
         return flat
     first = arrays[0]
     if first.ndim == 0:
-        raise ValueError("concat: arrays of zero dimensions have no axis to join along; use stack, or axis=None")
+        raise ValueError("concat: arrays must have at least one dimension, got 0-d arrays; use stack, or axis=None")
     axis = check_axis("concat", axis, first.ndim)
     for i, x in enumerate(arrays):
         if x.ndim != first.ndim or any(
             m != n for k, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)) if k != axis
         ):
             raise ValueError(
-                f"concat: arrays must have the same shape but for axis {axis}, got {first.shape} and, "
-                f"as arrays[{i}], {x.shape}"
+                f"concat: arrays must have the same shape except along axis {axis}, got {first.shape} and, "
+                f"for arrays[{i}], {x.shape}"
             )
     result: Array = concat.dispatch(*arrays, axis=axis)
     return result
@@ -188,20 +189,20 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Array:
 
     Parameters
     ----------
-    arrays : tuple or list of Array
+    arrays : tuple or list of array
         Arrays of the same shape.
-    axis : int
-        The position of the new axis in the result.
+    axis : int, default 0
+        Position of the new axis in the result.
 
     Returns
     -------
-    Array
-        The joined array. As a batch axis it gives the narrowest structure that holds all arrays.
+    array
+        Joined array. If the new axis is a batch axis, it has the narrowest structure that can represent all arrays.
 
     Raises
     ------
     ValueError
-        If there are no arrays, their shapes differ, or the axis is out of range.
+        If there are no arrays, their shapes differ, or the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -215,7 +216,7 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Array:
     for i, x in enumerate(arrays):
         if x.shape != arrays[0].shape:
             raise ValueError(
-                f"stack: arrays must have the same shape, got {arrays[0].shape} and, as arrays[{i}], {x.shape}"
+                f"stack: arrays must have the same shape, got {arrays[0].shape} and, for arrays[{i}], {x.shape}"
             )
     result: Array = stack.dispatch(*arrays, axis=axis)
     return result
@@ -223,24 +224,24 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Array:
 
 @function("x", rule=batch.unstack_rule)
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Split an array along an axis.
+    """Split an array into its slices along an axis.
 
     Parameters
     ----------
-    x : Array
-        The array.
-    axis : int
-        The axis that the parts no longer have.
+    x : array, (...)
+        Array of any structure and data type.
+    axis : int, default 0
+        Axis along which to split. The slices do not have this axis.
 
     Returns
     -------
-    tuple of Array
-        As many as `axis` is long. Along a batch axis they have the structure of `x`.
+    tuple of array
+        Slices, one for each index of the axis. Along a batch axis they have the structure of `x`.
 
     Raises
     ------
     ValueError
-        If the axis is out of range.
+        If the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------

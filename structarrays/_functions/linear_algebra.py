@@ -1,4 +1,4 @@
-"""The standard's linear algebra functions in the main namespace: products and the transpose."""
+"""Linear algebra functions in the main namespace of the standard: products and the matrix transpose."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 def by_dense_factor(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """The rule of `matmul` for a pair of structures that has no kernel of its own.
+    """Compute `matmul` for a pair of structures without a kernel, by densifying one factor.
 
-    One factor stays structured and the other is expanded: the one with structural zeros stays (they absorb), or else the one
-    that stores less, if its structure multiplies dense matrices. A factor that does so from one side only is transposed
-    for the other.
+    A factor with structural zeros stays structured, because they absorb NaN and infinity. Otherwise the factor with
+    less storage stays structured, if its structure multiplies dense matrices. A factor that multiplies from one side
+    only is transposed for the other side.
     """
     x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
     if type(x1) is not Dense and type(x2) is not Dense:
@@ -69,9 +69,9 @@ def expanded_product(
     *,
     smaller: bool = False,
 ) -> Result:
-    """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves.
+    """Compute the product of two structures, one of which `expand` densifies; NotImplemented if neither is possible.
 
-    With `smaller` it is the one with fewer elements, so that a few rows or columns never expand a whole matrix.
+    With `smaller`, densify the factor with fewer elements, so that a few rows or columns never densify a whole matrix.
     """
 
     def preference(i: int) -> tuple[int, bool, int]:
@@ -91,11 +91,11 @@ def expanded_product(
 def product_with_expanded(
     function: Function[..., Any], pair: Sequence[Array], structured: Sequence[Array], expanded: int
 ) -> Result:
-    """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
+    """Compute the product of a pair with one densified factor, whose structural zeros still absorb NaN and infinity."""
     if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
         return function.dispatch(*pair)
     kept = structured[1 - expanded]
-    if not kept.stores_entries:  # its parameters do not show whether its elements are finite
+    if not kept.stores_entries:  # finite parameters do not imply finite elements
         return function.dispatch(*pair)
     finite = jnp.array(True)
     for entry in (*kept.entries, *([] if kept.background is None else [kept.background])):
@@ -112,17 +112,19 @@ def product_with_expanded(
 
 
 _MANY = 1 << 22
-"""About how many elements of a structured factor become dense at a time."""
+"""Approximate number of elements of a structured factor that are densified at a time."""
 
 
 def _absorbing_in_blocks(factors: Sequence[Array], kept: int) -> jax.Array:
-    """The product in which structural zeros absorb, in blocks.
+    """Compute the product in which structural zeros absorb, block by block.
 
     Parameters
     ----------
     factors : sequence of two Array
+        Factors of the product.
     kept : int
-        The factor that never becomes dense as a whole: 0 for blocks of rows of the left factor, 1 for blocks of columns of the right one.
+        Index of the factor that is densified by blocks only: 0 for blocks of rows of the left factor, 1 for blocks of
+        columns of the right factor.
     """
     matrix, other = factors[kept], factors[1 - kept]
     outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
@@ -147,14 +149,14 @@ def _absorbing_in_blocks(factors: Sequence[Array], kept: int) -> jax.Array:
 
 
 def _stored(x: Array) -> jax.Array:
-    """Where an array is not a structural zero, as a mask."""
+    """Return the mask of the elements that are not structural zeros."""
     if not is_zero_outside(x):
         return jnp.ones(x.shape, bool)
     return x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None).dense_data()
 
 
 def _transposed(function: Function[..., Any], x1: Array, x2: Array) -> tuple[Array, Array] | None:
-    """The factors transposed and exchanged, if they have a kernel; else None."""
+    """Return the factors transposed and exchanged if they have a kernel, otherwise None."""
     x1, x2 = (x if x.ndim == 1 else matrix_transpose.dispatch(x) for x in (x2, x1))
     if type(x1) is type(x2) is Dense or not (function.choose((x1, x2), {}) or _zeros_serve(function, x1, x2)):
         return None
@@ -162,7 +164,7 @@ def _transposed(function: Function[..., Any], x1: Array, x2: Array) -> tuple[Arr
 
 
 def _zeros_serve(function: Function[..., Any], x1: Array, x2: Array) -> bool:
-    """Whether the structure of `x1` multiplies dense matrices where it has a structural zero in place of a background."""
+    """Return whether the structure of `x1`, with zeros instead of the background, multiplies dense matrices."""
     if type(x2) is not Dense or not x1.stores_entries or x1.background is None:
         return False
     return function.choose((x1.rebuild(x1.entries, None), x2), {}) is not None
@@ -176,32 +178,35 @@ def _with_background(function: Function[..., Any], x1: Array, x2: Dense) -> Resu
 
 @function("x1", "x2", rule=by_dense_factor)
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Matrix product.
+    """Compute the matrix product ``x1 @ x2``.
 
     Parameters
     ----------
     x1 : array, (..., M, K) or (K,)
-        Left factor, of a numeric dtype. A vector stands for a row, and that dimension is removed from the result.
+        Left factor, of a numeric data type. A vector is used as a row, and the result does not have this dimension.
     x2 : array, (..., K, N) or (K,)
-        Right factor, of a numeric dtype. A vector stands for a column, and that dimension is removed from the result.
+        Right factor, of a numeric data type. A vector is used as a column, and the result does not have this dimension.
 
     Returns
     -------
     array, (..., M, N)
-        The product; the batch shapes broadcast.
+        Products, in the common data type. The batch shapes broadcast.
 
     Raises
     ------
     ValueError
-        If an argument has no dimensions, the contracted dimensions differ, or the batch shapes do not broadcast.
+        If an argument is 0-dimensional, the contracted dimensions differ, or the batch shapes do not broadcast.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
 
     Notes
     -----
-    The offsets of a product of banded matrices are the sums of theirs, up to the size of the matrix: with d and d'
-    diagonals it costs ``O(d d' n)``. A banded matrix times a vector costs ``O(d n)``, a filled one ``O(n)``, and a scaled
-    identity keeps the class of the other factor. Structural zeros absorb NaN and infinity (see `strong_zeros`).
+    The structure of the result depends on both factors. For example, the product of banded matrices is banded: its
+    offsets are the sums of the offsets of the factors. The cost is ``O(d d' n)`` for d and d' diagonals, and ``O(d n)``
+    for the product of a banded matrix and a vector. The product of a `Fill` and a vector costs ``O(n)``. A product with
+    a scaled identity keeps the structure of the other factor.
+
+    Structural zeros absorb NaN and infinity (see `strong_zeros`).
 
     Examples
     --------
@@ -217,10 +222,12 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     shape1, shape2 = x1.shape, x2.shape
     for argument, shape in (("x1", shape1), ("x2", shape2)):
         if not shape:
-            raise ValueError(f"matmul: {argument} must have at least one dimension, got a 0-d array; use multiply")
+            raise ValueError(
+                f"matmul: {argument} must have at least one dimension, got a 0-d array; use multiply instead"
+            )
     if shape1[-1] != shape2[-2 if len(shape2) > 1 else 0]:
         raise ValueError(
-            f"matmul: the last dimension of x1 must be the second to last of x2 (its only one, if it is a vector), "
+            f"matmul: the last dimension of x1 must equal the second to last dimension of x2 (or its only dimension), "
             f"got shapes {shape1} and {shape2}"
         )
     check.broadcast("matmul", shape1[:-2], shape2[:-2])
@@ -237,7 +244,7 @@ def _matmul_dense_dense(x1: Dense, x2: Dense) -> Dense:
 
 
 def product(x1: Array, x2: Array) -> Array:
-    """The product of two arrays of one dtype, for kernels."""
+    """Compute the product of two arrays of one data type, for kernels."""
     if type(x1) is Dense and type(x2) is Dense:
         return _matmul_dense_dense(x1, x2)
     return matmul(x1, x2)
@@ -245,16 +252,17 @@ def product(x1: Array, x2: Array) -> Array:
 
 @view_function("x", inverse=lambda data, shape: data.mT)
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """Transpose of each matrix of a stack.
+    """Transpose each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
+        Matrices of any data type.
 
     Returns
     -------
     array, (..., N, M)
-        With the last two dimensions swapped. Assumptions stay; see `assume`.
+        Transposed matrices. They keep the assumptions of `x` (see `assume`).
 
     Raises
     ------
@@ -279,32 +287,33 @@ def _matrix_transpose_dense(x: Dense) -> Dense:
 
 @function("x1", "x2", dense=jnp.vecdot)
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
+    """Compute the vector dot product ``sum(conj(x1) * x2)`` along an axis.
 
     Parameters
     ----------
-    x1, x2 : array
-        Of numeric dtypes. They broadcast against each other, but for the axis.
-    axis : int
-        The axis, counted from the end of either array.
+    x1, x2 : array, (..., n)
+        Arrays of numeric data types. All axes except `axis` must broadcast.
+    axis : int, default -1
+        Axis of the vectors, counted from the end of each array.
 
     Returns
     -------
-    array
-        Of the broadcast shape without the axis.
+    array, (...)
+        Dot products, with the broadcast shape without the axis.
 
     Raises
     ------
     ValueError
-        If the sizes of the axis differ, or the other dimensions do not broadcast.
+        If the lengths of the axis differ, or the other axes do not broadcast.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
     Notes
     -----
-    A structured argument costs what it stores: the product is formed where both are stored, as by `multiply`.
+    The cost of a structured argument is proportional to its stored entries: like `multiply`, the function computes
+    products only where both arguments have entries.
 
     Examples
     --------
@@ -319,7 +328,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             raise ValueError(f"vecdot: {argument} must have at least one dimension, got a 0-d array")
     axis = check.common_axis("vecdot", axis, x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
-        raise ValueError(f"vecdot: axis {axis} must have the same size in both, got shapes {x1.shape} and {x2.shape}")
+        raise ValueError(
+            f"vecdot: axis {axis} must have the same length in both arrays, got shapes {x1.shape} and {x2.shape}"
+        )
     check.broadcast("vecdot", x1.shape, x2.shape, what="shapes")
     x1, x2 = promote(x1, x2)
     result: Array = vecdot.dispatch(x1, x2, axis=axis)
@@ -327,7 +338,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def _is_row_by_row(x1: Array, x2: Array, *, axis: int) -> bool:
-    """Whether the rows of structured matrices meet one vector: what products are for."""
+    """Return whether `vecdot` multiplies rows of structured matrices by one vector, so that `matmul` can compute it."""
     matrix, vector = (x1, x2) if x2.ndim == 1 else (x2, x1)
     return axis == -1 and vector.ndim == 1 and matrix.ndim > 1 and matrix.core_ndim == 2
 
@@ -347,33 +358,34 @@ def _vecdot_array(x1: Array, x2: Array, *, axis: int) -> Array:
 
 @function("x1", "x2", dense=jnp.tensordot)
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 2) -> Array:
-    """Contraction of several axes of two arrays.
+    """Contract axes of two arrays.
 
     Parameters
     ----------
-    x1, x2 : array
-        Of numeric dtypes.
-    axes : int or tuple of two sequences of int
-        How many of the last axes of `x1` and the first of `x2` are contracted, in order; or which axes of `x1` with which
-        of `x2`.
+    x1, x2 : array, (...)
+        Arrays of numeric data types.
+    axes : int or tuple of two sequences of int, default 2
+        If an integer n, contract the last n axes of `x1` with the first n axes of `x2`, in order. If two sequences,
+        contract the axes of `x1` in the first sequence with the axes of `x2` in the second one.
 
     Returns
     -------
     array
-        Its shape is that of the axes of `x1` which are left, followed by those of `x2`.
+        Array with the remaining axes of `x1`, followed by the remaining axes of `x2`.
 
     Raises
     ------
     ValueError
-        If contracted axes differ in size, an axis is named twice, or the two sequences differ in length.
+        If contracted axes have different lengths, an axis is repeated, or the two sequences have different lengths.
     TypeError
-        If an argument is boolean, or `axes` is neither an integer nor two sequences.
+        If an argument has a boolean data type, or `axes` is neither an integer nor two sequences.
     numpy.exceptions.AxisError
         If an axis is out of range.
 
     Notes
     -----
-    One contracted axis of two matrices is a `matmul`, all axes of both are a sum of the product: these keep structure.
+    Two cases use the structure: the contraction of one axis of two matrices (`matmul`), and the contraction of all axes
+    (the sum of `multiply`).
 
     Examples
     --------
@@ -393,10 +405,10 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 
 
 
 def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Shape, Shape]:
-    """The contracted axes of each operand of `tensordot`, as nonnegative integers."""
+    """Return the contracted axes of each operand of `tensordot`, as nonnegative integers."""
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} of them")
+            raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} sequences")
         axes1 = check_axes("tensordot", axes[0], x1.ndim, "axes[0]")
         axes2 = check_axes("tensordot", axes[1], x2.ndim, "axes[1]")
         if len(axes1) != len(axes2):
@@ -407,13 +419,13 @@ def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Sh
             raise ValueError(f"tensordot: axes must not be negative, got {count}")
         if count > min(x1.ndim, x2.ndim):
             raise np.exceptions.AxisError(
-                f"tensordot: axes={count} is more than the dimensions of shapes {x1.shape} and {x2.shape}"
+                f"tensordot: axes must be at most the numbers of dimensions, got {count} for shapes {x1.shape} and {x2.shape}"
             )
         axes1, axes2 = tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
     for a, b in zip(axes1, axes2):
         if x1.shape[a] != x2.shape[b]:
             raise ValueError(
-                f"tensordot: contracted axes must have the same size, got {x1.shape[a]} (axis {a} of x1, shape {x1.shape}) "
+                f"tensordot: contracted axes must have the same length, got {x1.shape[a]} (axis {a} of x1, shape {x1.shape}) "
                 f"and {x2.shape[b]} (axis {b} of x2, shape {x2.shape})"
             )
     return axes1, axes2
@@ -425,7 +437,7 @@ def _is_product(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> bool:
 
 @tensordot.kernel(Array, Array, when=_is_product)
 def tensordot_by_matmul(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> Array:
-    """The matrix product of the arrays, transposed where `matmul` contracts another axis."""
+    """Compute the matrix product, with transposes if `matmul` contracts another axis."""
     (axis1,), (axis2,) = axes
     if x1.ndim == 2 and axis1 == 0:
         x1 = matrix_transpose(x1)

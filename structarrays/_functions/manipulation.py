@@ -1,4 +1,4 @@
-"""The chapter *manipulation functions* of the standard. How they treat structure is in `batch`."""
+"""Manipulation functions of the standard. The module `batch` describes how they treat structure."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     "x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape), dense=jnp.expand_dims
 )
 def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
-    """Insert axes of size one.
+    """Insert axes of length 1.
 
     Parameters
     ----------
-    x : Array
-        The array.
-    axis : int or tuple of int
-        Where the new axes stand in the result.
+    x : array, (...)
+        Array of any structure and data type.
+    axis : int or tuple of int, default 0
+        Positions of the new axes in the result.
 
     Returns
     -------
-    Array
-        A view of a dense `x`. In front of or right behind the batch dimensions structure is kept; elsewhere what has few
-        entries is `Sparse`.
+    array
+        Array with the new axes; a view of a dense `x`. The structure is kept if the new axes are batch axes. Otherwise
+        structures with few entries become `Sparse`.
 
     Raises
     ------
-    IndexError
-        If an axis is out of range (`numpy.exceptions.AxisError`).
+    numpy.exceptions.AxisError
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
 
     Examples
     --------
@@ -67,24 +67,24 @@ def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 @view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape), dense=jnp.squeeze)
 def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
-    """Remove axes of size one.
+    """Remove axes of length 1.
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     axis : int or tuple of int
-        The axes to remove.
+        Axes to remove.
 
     Returns
     -------
-    Array
-        A view of a dense `x`. Without batch dimensions structure is kept.
+    array
+        Array without these axes; a view of a dense `x`. The structure is kept if batch axes are removed.
 
     Raises
     ------
     ValueError
-        If one of the axes has another size than one, or is out of range.
+        If an axis does not have length 1, or is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -98,7 +98,7 @@ def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
     axes = check_axes("squeeze", axis, x.ndim)
     for a in axes:
         if x.shape[a] != 1:
-            raise ValueError(f"squeeze: axis {a} must have size 1, got {x.shape[a]} in shape {x.shape}")
+            raise ValueError(f"squeeze: axis {a} must have length 1, got {x.shape[a]} in shape {x.shape}")
     result: Array = squeeze.dispatch(x, axis=axes)
     return result
 
@@ -109,20 +109,20 @@ def flip(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array
 
     Parameters
     ----------
-    x : Array
-        The array.
-    axis : int, tuple of int or None
-        The axes; None is all of them.
+    x : array, (...)
+        Array of any structure and data type.
+    axis : int or tuple of int, optional
+        Axes to reverse. The default is all axes.
 
     Returns
     -------
-    Array
-        A view of a dense `x`. Along batch axes structure is kept.
+    array, (...)
+        Reversed array; a view of a dense `x`. The structure is kept along batch axes.
 
     Raises
     ------
     ValueError
-        If an axis is out of range or named twice.
+        If an axis is out of range (`numpy.exceptions.AxisError`) or repeated.
 
     Examples
     --------
@@ -140,12 +140,12 @@ def _inverse_permutation(data: jax.Array, shape: Shape, axes: tuple[int, ...]) -
 
 
 def _moved_axes(ndim: int, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that `moveaxis` is."""
+    """Return the permutation of the axes by `moveaxis`."""
     source = check_axes("moveaxis", source, ndim, "source")
     destination = check_axes("moveaxis", destination, ndim, "destination")
     if len(source) != len(destination):
         raise ValueError(
-            f"moveaxis: source and destination must name as many axes, got {len(source)} and {len(destination)}"
+            f"moveaxis: source and destination must have the same length, got {len(source)} and {len(destination)}"
         )
     axes = [axis for axis in range(ndim) if axis not in source]
     for to, axis in sorted(zip(destination, source, strict=True)):
@@ -160,24 +160,27 @@ def _moved_axes(ndim: int, source: int | tuple[int, ...], destination: int | tup
     ),
 )
 def moveaxis(x: ArrayLike, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
-    """Move axes to other positions; the other axes stay in their order.
+    """Move axes to new positions; the other axes keep their order.
 
     Parameters
     ----------
-    x : Array
-        The array.
-    source, destination : int or tuple of int
-        Which axes, and where each of them stands in the result.
+    x : array, (...)
+        Array of any structure and data type.
+    source : int or tuple of int
+        Axes to move.
+    destination : int or tuple of int
+        Position of each of these axes in the result.
 
     Returns
     -------
-    Array
-        A view of a dense `x`. Among batch axes, and between the axes of a matrix, structure is kept.
+    array
+        Array with moved axes; a view of a dense `x`. The structure is kept if batch axes are permuted, and if the axes
+        of a matrix are exchanged.
 
     Raises
     ------
     ValueError
-        If an axis is out of range or named twice, or they are not as many.
+        If an axis is out of range (`numpy.exceptions.AxisError`) or repeated, or the numbers of axes differ.
 
     Examples
     --------
@@ -192,24 +195,25 @@ def moveaxis(x: ArrayLike, source: int | tuple[int, ...], destination: int | tup
 
 @view_function("x", rule=batch.permute_rule, inverse=_inverse_permutation)
 def permute_dims(x: ArrayLike, /, axes: tuple[int, ...]) -> Array:
-    """Permute the axes.
+    """Permute the axes of an array.
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     axes : tuple of int
-        For each axis of the result, which axis of `x` it is.
+        Permutation of the axes: axis i of the result is the axis ``axes[i]`` of `x`.
 
     Returns
     -------
-    Array
-        A view of a dense `x`. Among batch axes, and between the axes of a matrix, structure is kept.
+    array
+        Array with permuted axes; a view of a dense `x`. The structure is kept if batch axes are permuted, and if the
+        axes of a matrix are exchanged.
 
     Raises
     ------
     ValueError
-        If `axes` is no permutation of the axes of `x`.
+        If `axes` is not a permutation of the axes of `x`.
 
     Examples
     --------
@@ -221,7 +225,7 @@ def permute_dims(x: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     if not isinstance(axes, (tuple, list)):
         axes = (axes,)
     if len(axes) != x.ndim:
-        raise ValueError(f"permute_dims: axes must name all {x.ndim} axes of x, got {axes}")
+        raise ValueError(f"permute_dims: axes must be a permutation of the {x.ndim} axes of x, got {axes}")
     result: Array = permute_dims.dispatch(x, axes=check_axes("permute_dims", axes, x.ndim, "axes"))
     return result
 
@@ -233,31 +237,32 @@ def _permute_dims_dense(x: Dense, *, axes: tuple[int, ...]) -> Dense:
 
 @view_function("x", rule=batch.reshape_rule, inverse=lambda data, old, shape, copy: data.reshape(old))
 def reshape(x: ArrayLike, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
-    """Give an array another shape, with its elements in row-major order.
+    """Reshape an array, with its elements in row-major order.
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     shape : tuple of int
-        The new shape; one dimension may be -1, which is computed from the others.
-    copy : bool or None
-        True: the result is an array of its own. False and None: it is a view of a dense `x`.
+        New shape. One length may be -1; it is computed from the number of elements.
+    copy : bool, optional
+        If True, return a copy. If False, never copy, and raise if a structured array must be densified. The default
+        copies if needed.
 
     Returns
     -------
-    Array
-        The array in its new shape. As long as the core stays as it is, so does the structure; with another one, what has few
-        entries is `Sparse`.
+    array
+        Reshaped array; a view of a dense `x` unless `copy` is True. The structure is kept if the core shape does not
+        change. Otherwise structures with few entries become `Sparse`.
 
     Raises
     ------
     ValueError
-        If the numbers of elements differ, or ``copy=False`` and a structured array would have to be made dense.
+        If the numbers of elements differ, or `copy` is False and a structured array must be densified.
 
     Notes
     -----
-    The result is a view of every dense array, also of a transposed one, of which NumPy makes a copy.
+    The result is a view of any dense array, including a transposed one, which NumPy copies.
 
     Examples
     --------
@@ -270,24 +275,25 @@ def reshape(x: ArrayLike, /, shape: tuple[int, ...], *, copy: bool | None = None
     shape = _full_shape(x, check_shape("reshape", shape, lowest=-1))
     if copy is False and type(x) is not Dense and batch.reshape_rule(reshape, (x,), {"shape": shape}) is NotImplemented:
         raise ValueError(
-            f"reshape: copy=False, but a {type(x).__name__} of shape {x.shape} has to be made dense for shape {shape}"
+            f"reshape: copy must not be False, because a {type(x).__name__} of shape {x.shape} must be densified for shape {shape}; "
+            "omit copy"
         )
     result: Array = reshape.dispatch(x, shape=shape)
     return result
 
 
 def _full_shape(x: Array, shape: Shape) -> Shape:
-    """The shape with its -1 computed."""
+    """Return the shape with the length -1 computed."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
     if len(unknown) > 1:
-        raise ValueError(f"reshape: only one dimension of shape may be -1, got {shape}")
+        raise ValueError(f"reshape: only one length in shape may be -1, got {shape}")
     full = shape
     if unknown:
         others = math.prod(n for n in shape if n != -1)
         missing = x.size // others if others else 0
         full = shape[: unknown[0]] + (missing,) + shape[unknown[0] + 1 :]
     if math.prod(full) != x.size or (unknown and math.prod(n for n in shape if n != -1) == 0):
-        raise ValueError(f"reshape: x of shape {x.shape} has {x.size} elements, which do not fit shape {shape}")
+        raise ValueError(f"reshape: shape must have the number of elements of x, {x.size} for {x.shape}, got {shape}")
     return full
 
 
@@ -297,7 +303,7 @@ def _reshape_dense(x: Dense, *, shape: Shape) -> Dense:
 
 
 class _Repeat(Function[..., Array]):
-    """`repeat`, whose result has a shape that depends on the values of an array of repeats."""
+    """The class of `repeat`: the shape of its result depends on the values of an array of repeats."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         if len(args) == 2 and type(args[1]) is not int and getattr(args[1], "shape", None) != ():
@@ -306,7 +312,7 @@ class _Repeat(Function[..., Array]):
 
 
 def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
-    """`repeat` with a number for each element: a `take` of indices that are made on the host."""
+    """Implement `repeat` with one number for each element, by a `take` of indices that are computed on the host."""
     check_operand(x, "repeat", "x")
     x = x if isinstance(x, Array) else asarray(x)
     if isinstance(repeats, Array):
@@ -314,12 +320,12 @@ def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     if isinstance(repeats, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
             repeats,
-            "repeat: repeats must be known, since the shape depends on it, but it is traced (under jit or vmap)",
+            "repeat: repeats must not be traced, because the shape of the result depends on its values; use static repeats under jit and vmap",
         )
     repeats = np.asarray(repeats)
     if repeats.dtype.kind not in "iu" or repeats.ndim > 1:
         raise TypeError(
-            f"repeat: repeats must be an integer or an integer array of one dimension, "
+            f"repeat: repeats must be an integer or a one-dimensional integer array, "
             f"got dtype {repeats.dtype} and shape {repeats.shape}"
         )
     if axis is None:
@@ -327,7 +333,7 @@ def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     axis = check_axis("repeat", axis, x.ndim)
     if repeats.shape[0] not in (1, x.shape[axis]) or (repeats < 0).any():
         raise ValueError(
-            f"repeat: repeats must be one number or {x.shape[axis]}, none of them negative, got {repeats.tolist()[:20]}"
+            f"repeat: repeats must contain 1 or {x.shape[axis]} nonnegative numbers, got {repeats.tolist()[:20]}"
         )
     if repeats.size == 1:
         return repeat(x, int(repeats[0]), axis=axis)
@@ -340,27 +346,27 @@ def _repeat_function(define: Callable[..., Array]) -> _Repeat:
 
 @_repeat_function
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
-    """Repeat each element.
+    """Repeat each element of an array along an axis.
 
     Parameters
     ----------
-    x : Array
-        The array.
-    repeats : int or Array
-        How often; an array ``(n,)`` of integers says it for each of the n elements along the axis. Its values must
-        be known: not under `jax.jit`.
-    axis : int or None
-        The axis; None flattens the array first.
+    x : array, (...)
+        Array of any structure and data type.
+    repeats : int or array, (n,)
+        Number of repetitions, one for all elements or one for each of the n elements along the axis. An array must not
+        be traced, because the shape of the result is data-dependent.
+    axis : int, optional
+        Axis along which to repeat. By default, the array is flattened first.
 
     Returns
     -------
-    Array
-        The array with its elements repeated. Along batch axes structure is kept.
+    array
+        Array with repeated elements. The structure is kept along batch axes.
 
     Raises
     ------
     ValueError
-        If `repeats` is negative or does not fit, or the axis is out of range.
+        If `repeats` is negative or has the wrong length, or the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -376,30 +382,30 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 @function("x", "*shift", rule=batch.roll_rule)
 def roll(x: ArrayLike, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Move elements along axes; those that fall off at the end come back at the beginning.
+    """Roll the elements of an array along axes; elements beyond the last position reappear at the first one.
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     shift : int or tuple of int
-        By how many places, towards larger indices; one number for each axis, or one for all.
-    axis : int, tuple of int or None
-        The axes; None rolls the flattened array.
+        Number of positions towards larger indices, for all axes or for each axis. It may be traced.
+    axis : int or tuple of int, optional
+        Axes to roll. By default, the array is flattened, rolled, and reshaped to its shape.
 
     Returns
     -------
-    Array
-        The rolled array. Along batch axes structure is kept.
+    array, (...)
+        Rolled array. The structure is kept along batch axes.
 
     Raises
     ------
     ValueError
-        If an axis is out of range, or the shifts are not as many as the axes.
+        If an axis is out of range (`numpy.exceptions.AxisError`), or the numbers of shifts and axes differ.
 
     Notes
     -----
-    `shift` may be traced, and a loop over shifts compiles once.
+    A loop over values of `shift` compiles once.
 
     Examples
     --------
@@ -418,7 +424,7 @@ def roll(x: ArrayLike, /, shift: int | tuple[int, ...], *, axis: int | tuple[int
     shifts = [s.dense_data() for s in arrays]
     if axis is None:
         if len(shifts) != 1:
-            raise ValueError(f"roll: shift must be one integer where axis is None, got {len(shifts)}")
+            raise ValueError(f"roll: shift must be one integer if axis is None, got {len(shifts)}")
         flat: Array = roll.dispatch(x, shift=tuple(shifts), axis=None)
         return flat
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -426,7 +432,7 @@ def roll(x: ArrayLike, /, shift: int | tuple[int, ...], *, axis: int | tuple[int
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift and axis must be as many, got {len(shifts)} and {len(axes)}")
+        raise ValueError(f"roll: shift and axis must have the same length, got {len(shifts)} and {len(axes)}")
     result: Array = roll.dispatch(x, shift=tuple(shifts), axis=axes)
     return result
 
@@ -443,19 +449,20 @@ def _roll_dense(x: Dense, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...]
 
 @function("x", rule=batch.tile_rule)
 def tile(x: ArrayLike, repetitions: tuple[int, ...], /) -> Array:
-    """Put copies of an array side by side.
+    """Construct an array from copies of an array along its axes.
 
     Parameters
     ----------
-    x : Array
-        The array.
+    x : array, (...)
+        Array of any structure and data type.
     repetitions : tuple of int
-        How often along each axis, the last number for the last axis. More numbers than axes add axes in front.
+        Number of copies along each axis, aligned with the last axis. If there are more numbers than axes, leading axes
+        are added.
 
     Returns
     -------
-    Array
-        The tiled array. Along batch axes structure is kept.
+    array
+        Tiled array. The structure is kept along batch axes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the functions of linear algebra ask of their arguments. All of it runs while a call is traced, once."""
+"""Checks of the arguments of linear algebra functions. They run once, when a call is traced."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def matrix(name: str, x: Array, argument: str = "x") -> None:
-    """Raise unless the array has at least two dimensions."""
+    """Raise ValueError unless the array has at least two dimensions."""
     if x.ndim < 2:
         raise ValueError(f"{name}: {argument} must have at least two dimensions, (..., M, N), got shape {x.shape}")
 
 
 def square(name: str, x: Array, argument: str = "x") -> None:
-    """Raise unless the last two dimensions are a square matrix."""
+    """Raise ValueError unless the last two dimensions are equal."""
     matrix(name, x, argument)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{name}: {argument} must be square in its last two dimensions, got shape {x.shape}")
 
 
 def numeric(name: str, *arrays: Array) -> None:
-    """Raise for booleans."""
+    """Raise TypeError for boolean arrays."""
     for i, x in enumerate(arrays):
         if x.dtype.kind == "b":
             argument = "x" if len(arrays) == 1 else f"x{i + 1}"
@@ -39,9 +39,9 @@ def numeric(name: str, *arrays: Array) -> None:
 
 
 def floating(name: str, x: Array, argument: str = "x") -> Array:
-    """The array with a floating-point dtype: integers become the default one, booleans raise.
+    """Convert integers to the default floating-point data type; raise TypeError for booleans.
 
-    So do dense arrays of 16 bits: LAPACK has no routines for them. Some structures need none.
+    Dense arrays of 16 bits raise, too, because LAPACK has no routines for them. Some structures do not need LAPACK.
     """
     if type(x) is Dense and dtypes.is_half(x.dtype):
         raise unsupported(name, argument, x.dtype)
@@ -49,19 +49,19 @@ def floating(name: str, x: Array, argument: str = "x") -> Array:
 
 
 def inexact(name: str, x: Array, argument: str = "x") -> Array:
-    """The same where no routine is called for: right-hand sides, norms, powers."""
+    """Convert like `floating`, but accept 16 bits: for right-hand sides, norms and powers, which do not need LAPACK."""
     if x.dtype.kind == "b":
-        raise TypeError(f"{name}: {argument} must have a floating-point dtype (or integers), got bool")
+        raise TypeError(f"{name}: {argument} must have a floating-point or integer dtype, got bool")
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else cast(x, x.dtype)
 
 
 def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> list[Array]:
-    """The matrices and right-hand sides of linear systems, in one floating-point dtype.
+    """Check the matrices and right-hand sides of linear systems, and convert them to one floating-point data type.
 
     Raises
     ------
     ValueError
-        If the matrices are not square, or the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+        If the matrices are not square, or the right-hand sides are not (M,) or (..., M, K).
     TypeError
         If an array is boolean.
     """
@@ -70,14 +70,14 @@ def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> li
 
 
 def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "b", *, axis: int = -1) -> list[Array]:
-    """`a` and right-hand sides, as long as `a` is along the axis, in one floating-point dtype.
+    """Check right-hand sides against the length of `a` along an axis, and convert both to one floating-point data type.
 
     Raises
     ------
     ValueError
-        If the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+        If the right-hand sides are not (M,) or (..., M, K).
     TypeError
-        If they are boolean.
+        If the right-hand sides are boolean.
     """
     if b.ndim == 0:
         raise ValueError(f"{name}: {right} must have at least one dimension, got a 0-d array")
@@ -93,29 +93,30 @@ def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "
 
 
 def columns(b: Array) -> Array:
-    """Right-hand sides as matrices: a single vector is a column."""
+    """Return right-hand sides as matrices; a vector becomes a column."""
     return Dense.make((to_dense(b).data[:, None],)) if b.ndim == 1 else b
 
 
 def like_right_hand_side(x: Array, b: Array) -> Array:
-    """Solutions for `columns` of right-hand sides, without the axis that was added to a single vector."""
+    """Remove the axis that `columns` added to a vector from the solutions."""
     return Dense.make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
 
 
 def real_dtype(dtype: DTypeLike) -> np.dtype:
-    """The real dtype of the same precision."""
+    """Return the real data type of the same precision."""
     return np.dtype(jnp.finfo(dtype).dtype)
 
 
 def complex_dtype(dtype: DTypeLike) -> np.dtype:
-    """The complex dtype of the same precision."""
+    """Return the complex data type of the same precision."""
     return np.dtype(jnp.promote_types(dtype, np.complex64))
 
 
 def common_axis(name: str, axis: int, x1: Array, x2: Array) -> int:
-    """The axis of two arrays that broadcast, counted from the end: from -N to -1, N the smaller number of dimensions.
+    """Return a common axis of two arrays that broadcast, counted from the end.
 
-    Where both have the same number of dimensions a count from the front says the same, and is taken.
+    The axis is from -N to -1 for the smaller number of dimensions N. If both arrays have the same number of dimensions, a
+    nonnegative axis is accepted, too.
     """
     axis = integer(name, axis, "axis")
     shorter = min(x1.ndim, x2.ndim)
@@ -129,12 +130,12 @@ def common_axis(name: str, axis: int, x1: Array, x2: Array) -> int:
 
 
 def integer(name: str, value: Any, argument: str) -> int:
-    """A Python integer.
+    """Convert a value to a Python integer.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If the value is not an integer.
     """
     try:
         result: int = value.__index__()
@@ -144,7 +145,7 @@ def integer(name: str, value: Any, argument: str) -> int:
 
 
 def broadcast(name: str, *shapes: tuple[int, ...], what: str = "batch shapes") -> tuple[int, ...]:
-    """The shape to which these broadcast."""
+    """Return the broadcast shape, or raise ValueError."""
     try:
         return jnp.broadcast_shapes(*shapes)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Creation of ranges and grids: `arange`, `linspace`, `meshgrid`."""
+"""Creation functions of ranges and grids."""
 
 from __future__ import annotations
 
@@ -31,25 +31,26 @@ def arange(
     dtype: DTypeLike | None = None,
     device: Any = None,
 ) -> Array:
-    """Evenly spaced values in the half-open interval ``[start, stop)``.
+    """Return evenly spaced values in the half-open interval ``[start, stop)``.
 
     Parameters
     ----------
     start : int or float
-        The first value; the end of the interval, which then starts at 0, if `stop` is not given.
+        Start of the interval. If `stop` is omitted, the interval is ``[0, start)``.
     stop : int or float, optional
-        The end of the interval, which is not part of it.
-    step : int or float
-        The distance between two values, not 0.
+        End of the interval. The result does not contain it.
+    step : int or float, default 1
+        Distance between two values. It must not be 0.
     dtype : dtype, optional
-        The dtype; by default the default integer dtype if all numbers are integers, else the default floating one.
+        Data type of the array. The default is the default integer data type if all arguments are integers, otherwise
+        the default floating-point data type.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
+        Device or sharding of the array. The default is the default device.
 
     Returns
     -------
-    array
-        ``ceil((stop - start) / step)`` values, or none if that is negative.
+    array, (n,)
+        Dense array of ``n = max(0, ceil((stop - start) / step))`` values.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def arange(
     start, stop, step = (_real_number(v, "arange", name) for name, v in arguments.items())
     check_device(device, "arange")
     if step == 0:
-        raise ValueError("arange: step must not be 0")
+        raise ValueError("arange: step must be nonzero, got 0")
     integers = all(isinstance(v, int) for v in (start, stop, step))
     dtype = dtypes.default_dtype("i" if integers else "f") if dtype is None else dtypes.as_dtype(dtype)
     if integers:
@@ -76,10 +77,12 @@ def arange(
     else:
         quotient = (stop - start) / step
         if not math.isfinite(quotient):
-            raise ValueError(f"arange: the number of values from {start} to {stop} by {step} is not finite")
+            raise ValueError(
+                f"arange: the number of values must be finite, got start {start}, stop {stop} and step {step}"
+            )
         count = max(0, math.ceil(quotient))
     if not (integers and dtype.kind in "iu"):
-        # The same formula on the host and on the device: NumPy's adds up rounding errors.
+        # The same formula on the host and on the device; NumPy's formula accumulates rounding errors.
         start, step = float(start), float(step)
         if on_host(count):
             return put((start + step * np.arange(count)).astype(dtype), device)
@@ -105,7 +108,7 @@ def _placed(data: jax.Array, device: Any) -> Dense:
 
 
 def _real_number(value: Any, name: str, argument: str) -> int | float:
-    """A Python integer or float of an argument that may also be a NumPy scalar or an array of zero dimensions."""
+    """Convert a Python scalar, a NumPy scalar or a 0-d array to a Python integer or float."""
     if isinstance(value, (Array, jax.Array, np.ndarray)) and value.shape == ():
         value = value.item() if not isinstance(value, Array) else np.asarray(value).item()
     if isinstance(value, np.generic):
@@ -125,25 +128,25 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Array:
-    """Evenly spaced numbers over an interval.
+    """Return evenly spaced numbers over an interval.
 
     Parameters
     ----------
-    start, stop : scalar or array of zero dimensions
-        The ends of the interval.
+    start, stop : scalar or 0-d array
+        Ends of the interval.
     num : int
-        How many numbers.
+        Number of values.
     dtype : dtype, optional
-        The dtype; by default the default floating dtype, a complex one if an end is complex.
+        Data type of the array. The default is the default floating-point data type; complex if an end is complex.
     device : jax.Device or jax.sharding.Sharding, optional
-        Where to place it.
-    endpoint : bool
-        Whether `stop` is the last number (default), or the one after the last.
+        Device or sharding of the array. The default is the default device.
+    endpoint : bool, default True
+        If True, `stop` is the last value. If False, `stop` is the value after the last one.
 
     Returns
     -------
-    array
-        Of shape ``(num,)``.
+    array, (num,)
+        Dense array of evenly spaced values.
 
     Raises
     ------
@@ -165,7 +168,7 @@ def linspace(
         value = asarray(value)
         if value.shape != ():
             raise ValueError(f"linspace: {argument} must be a scalar, got shape {value.shape}")
-        if value.dtype.kind in "biu":  # integers may be too large for each other's dtypes
+        if value.dtype.kind in "biu":  # integers may be out of range for the common dtype
             value = astype(value, dtypes.default_dtype("f"))
         ends.append(value.to_jax())
     if dtype is None:
@@ -178,24 +181,24 @@ def linspace(
 
 @function("arrays")
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Array, ...]:
-    """The coordinates of a grid from those of its axes.
+    """Return the coordinate matrices of a grid from coordinate vectors.
 
     Parameters
     ----------
-    *arrays : array
-        The coordinates of each axis, of one dimension.
-    indexing : {"xy", "ij"}
-        ``"ij"`` gives the shape ``(n1, n2, n3, …)``, ``"xy"`` (default) the shape ``(n2, n1, n3, …)``.
+    *arrays : array, (n1,), (n2,), …
+        Coordinates along each axis.
+    indexing : {"xy", "ij"}, default "xy"
+        Order of the first two axes: the grid has shape (n2, n1, n3, …) for "xy", and (n1, n2, n3, …) for "ij".
 
     Returns
     -------
     tuple of array
-        As many as there are axes, each with the shape of the grid, and the dtype of its axis.
+        Coordinates of all grid points: one array of the shape of the grid for each argument, in its data type.
 
     Raises
     ------
     ValueError
-        If `indexing` is neither, or an argument has more than one dimension.
+        If `indexing` is invalid, or an argument has more than one dimension.
 
     Examples
     --------
@@ -216,12 +219,12 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Array, ...]:
 
 
 def integer(value: Any, name: str, argument: str) -> int:
-    """An integer argument.
+    """Convert an argument to a Python integer.
 
     Raises
     ------
     TypeError
-        If it is not an integer.
+        If the argument is not an integer.
     """
     try:
         return operator.index(value)

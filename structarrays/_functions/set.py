@@ -1,7 +1,7 @@
-"""The chapter *set functions* of the standard.
+"""Set functions of the standard.
 
-The shapes of the ``unique`` results depend on the values, so these functions work on the host and not under `jax.jit`;
-structured arrays are made dense. Values come sorted; every NaN is a value of its own, and the two zeros are one.
+The shapes of the ``unique`` results are data-dependent, so these functions run on the host and not under `jax.jit`.
+They densify structured arrays. Values are sorted. Each NaN is a separate value, and zeros of both signs are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """Result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -38,14 +38,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """Result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """Result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -56,18 +56,23 @@ def _wrapped(arrays: Iterable[jax.Array]) -> Iterator[Dense]:
 
 
 def unique_all(x: ArrayLike, /) -> UniqueAllResult:
-    """The unique elements, where they stand first, how they rebuild the array, and how often each occurs.
+    """Return the unique elements with the indices of their first occurrence, inverse indices and counts.
 
     Parameters
     ----------
-    x : Array
-        The array; its values must be known: not under `jax.jit`.
+    x : array, (...)
+        Array of any data type. It must not be traced, because the shape of the result is data-dependent.
 
     Returns
     -------
-    UniqueAllResult
-        The sorted ``values (n,)`` and their ``counts (n,)``; the ``indices (n,)`` of their first occurrence in the flattened
-        array; and ``inverse_indices``, of the shape of `x`, with ``values[inverse_indices] == x``.
+    values : array, (n,)
+        Sorted unique elements. Each NaN is a separate element.
+    indices : array, (n,)
+        Indices of the first occurrences in the flattened array.
+    inverse_indices : array, (...)
+        Indices with ``values[inverse_indices] == x``, in the shape of `x`.
+    counts : array, (n,)
+        Numbers of occurrences.
 
     Raises
     ------
@@ -84,17 +89,19 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
 
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
-    """The unique elements and how often each occurs.
+    """Return the unique elements with their counts.
 
     Parameters
     ----------
-    x : Array
-        The array; its values must be known: not under `jax.jit`.
+    x : array, (...)
+        Array of any data type. It must not be traced, because the shape of the result is data-dependent.
 
     Returns
     -------
-    UniqueCountsResult
-        The sorted ``values (n,)`` and their ``counts (n,)``.
+    values : array, (n,)
+        Sorted unique elements. Each NaN is a separate element.
+    counts : array, (n,)
+        Numbers of occurrences.
 
     Raises
     ------
@@ -111,17 +118,19 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
 
 
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
-    """The unique elements and how they rebuild the array.
+    """Return the unique elements with the indices that reconstruct the array.
 
     Parameters
     ----------
-    x : Array
-        The array; its values must be known: not under `jax.jit`.
+    x : array, (...)
+        Array of any data type. It must not be traced, because the shape of the result is data-dependent.
 
     Returns
     -------
-    UniqueInverseResult
-        The sorted ``values (n,)``, and ``inverse_indices``, of the shape of `x`, with ``values[inverse_indices] == x``.
+    values : array, (n,)
+        Sorted unique elements. Each NaN is a separate element.
+    inverse_indices : array, (...)
+        Indices with ``values[inverse_indices] == x``, in the shape of `x`.
 
     Raises
     ------
@@ -138,17 +147,17 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
 
 
 def unique_values(x: ArrayLike, /) -> Array:
-    """The unique elements.
+    """Return the unique elements.
 
     Parameters
     ----------
-    x : Array
-        The array; its values must be known: not under `jax.jit`.
+    x : array, (...)
+        Array of any data type. It must not be traced, because the shape of the result is data-dependent.
 
     Returns
     -------
-    Array
-        The sorted values ``(n,)``.
+    array, (n,)
+        Sorted unique elements. Each NaN is a separate element.
 
     Raises
     ------
@@ -165,7 +174,7 @@ def unique_values(x: ArrayLike, /) -> Array:
 
 
 def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """Elementwise in the first argument."""
+    """Apply `isin` element-wise in the first argument."""
     x1, x2 = args
     values = densify(x2, "isin").data
     return map_elements(x1, lambda data: jnp.isin(data, values, **static))
@@ -173,21 +182,21 @@ def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
 
 @function("x1", "x2", rule=_isin_rule, dense=jnp.isin)
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
-    """Which elements of an array are in another.
+    """Return whether each element of an array is in another array.
 
     Parameters
     ----------
-    x1 : Array or number
-        The elements to look for.
-    x2 : Array or number
-        Where to look for them; NaN equals nothing.
-    invert : bool
-        Whether the result says which elements are not in `x2`.
+    x1 : array, (...) or scalar
+        Elements to search for.
+    x2 : array, (...) or scalar
+        Array to search in. NaN is not equal to any element.
+    invert : bool, default False
+        If True, return whether each element of `x1` is not in `x2`.
 
     Returns
     -------
-    Array
-        Booleans of the shape of `x1`, whose structure is kept.
+    array, (...)
+        Boolean array of the shape of `x1`, with the structure of `x1`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The chapter *sorting functions* of the standard."""
+"""Sorting functions of the standard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _sort_batch = along_batch(dense_sorting.sort)
 
 
 def _sort_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """Along batch axes the parameters are sorted; a constant core is."""
+    """Sort the parameters along batch axes; a constant core is sorted already."""
     (x,) = args
     if static["axis"] >= len(x.batch_shape) and is_constant(x):
         return x.map_parameters(lambda leaf: leaf)
@@ -28,34 +28,35 @@ def _sort_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
 
 
 def _argsort_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """The indices along an axis are no zeros where the array has zeros, so that only a constant array keeps structure."""
+    """Keep the structure of a constant array only: indices are nonzero at structural zeros."""
     return along_batch(dense_sorting.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
 
 
 @function("x", rule=_argsort_rule, dense=dense_sorting.argsort)
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The indices that sort an array along an axis.
+    """Return the indices that sort an array along an axis.
 
     Parameters
     ----------
-    x : Array
-        The array. NaN counts as the largest value; complex numbers are sorted by real, then imaginary part.
-    axis : int
-        The axis.
-    descending : bool
-        Whether the largest comes first.
-    stable : bool
-        Whether equal values keep their order.
+    x : array, (...)
+        Array of any data type. NaN is sorted last, as the largest value. Complex numbers are sorted by the real part,
+        then by the imaginary part.
+    axis : int, default -1
+        Axis along which to sort.
+    descending : bool, default False
+        Whether to sort in descending order.
+    stable : bool, default True
+        Whether equal elements keep their order.
 
     Returns
     -------
-    Array
-        The indices, of the default integer dtype and the shape of `x`.
+    array, (...)
+        Indices of the shape of `x`, in the default integer data type.
 
     Raises
     ------
     ValueError
-        If the axis is out of range.
+        If the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -71,28 +72,29 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
 
 @function("x", rule=_sort_rule, dense=dense_sorting.sort)
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """A sorted copy of an array.
+    """Return a copy of an array that is sorted along an axis.
 
     Parameters
     ----------
-    x : Array
-        The array. NaN counts as the largest value; complex numbers are sorted by real, then imaginary part.
-    axis : int
-        The axis.
-    descending : bool
-        Whether the largest comes first.
-    stable : bool
-        Whether equal values keep their order.
+    x : array, (...)
+        Array of any data type. NaN is sorted last, as the largest value. Complex numbers are sorted by the real part,
+        then by the imaginary part.
+    axis : int, default -1
+        Axis along which to sort.
+    descending : bool, default False
+        Whether to sort in descending order.
+    stable : bool, default True
+        Whether equal elements keep their order.
 
     Returns
     -------
-    Array
-        The sorted array. Along batch axes structure is kept.
+    array, (...)
+        Sorted array. The structure is kept along batch axes.
 
     Raises
     ------
     ValueError
-        If the axis is out of range.
+        If the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------

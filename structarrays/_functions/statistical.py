@@ -1,4 +1,4 @@
-"""The standard's statistical functions: reductions and cumulative reductions."""
+"""Statistical functions of the standard: reductions and cumulative reductions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _in_its_dtype(leaf: LeafFunction) -> LeafFunction:
-    """A reduction that keeps the dtype of its data, which the definition of the function has chosen."""
+    """Return a reduction in the data type of its data, which the definition of the function has cast."""
 
     @functools.wraps(leaf)
     def reduce(data: jax.Array, **static: Any) -> jax.Array:
@@ -45,17 +45,17 @@ def _in_its_dtype(leaf: LeafFunction) -> LeafFunction:
     return reduce
 
 
-# ---- what is reduced by ------------------------------------------------------------------------------------------
+# ---- reductions of data ------------------------------------------------------------------------------------------
 
 
 def _times(value: jax.Array, count: int | np.ndarray | jax.Array) -> jax.Array:
-    """``count * value``, with an integer's wrapping and, of a complex value, each part on its own."""
+    """Return ``count * value``: integers wrap, and the parts of complex values are multiplied separately."""
     dtype = np.dtype(value.dtype)
     if dtype.kind == "c":
         return jax.lax.complex(_times(value.real, count), _times(value.imag, count))
     if dtype.kind in "iu" and isinstance(count, builtins.int):
         count = np.array(count % 2**64, np.uint64).astype(dtype)
-    if dtypes.is_half(dtype):  # a number of 16 bits may not be as large as the count
+    if dtypes.is_half(dtype):  # the count may be out of range for 16 bits
         return (value.astype(jnp.float32) * jnp.asarray(count, jnp.float32)).astype(dtype)
     return value * jnp.asarray(count, dtype)
 
@@ -75,7 +75,7 @@ def _itself(value: jax.Array, count: Any) -> jax.Array:
 
 
 def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
-    """Return ``value ** count``, for a Python integer or an array of integers. Counts below zero are taken for zero."""
+    """Return ``value ** count`` for a Python integer or an array of integers. Negative counts are treated as zero."""
     if isinstance(count, builtins.int):
         return jax.lax.integer_pow(value, count)
     shape = jnp.broadcast_shapes(value.shape, count.shape)
@@ -85,7 +85,7 @@ def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
 
 
 def _repeated_squaring(value: jax.Array, count: jax.Array) -> jax.Array:
-    # A loop: XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/design/jax_bugs.md).
+    # A loop: XLA of jaxlib 0.12 does not finish compiling the unrolled steps (docs/design/jax_bugs.md).
     def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         result, value, count = state
         return jnp.where(count & 1 == 1, result * value, result), value * value, count >> 1
@@ -120,26 +120,26 @@ MAX = Monoid(dense_statistical.max, jax.lax.max, _itself, _lowest, "max")
 MIN = Monoid(dense_statistical.min, jax.lax.min, _itself, _highest, "min")
 
 
-# ---- the arguments -----------------------------------------------------------------------------------------------
+# ---- arguments ---------------------------------------------------------------------------------------------------
 
 
 def _accumulating(x: Array, dtype: DTypeLike | None, name: str) -> Array:
-    """The array in the dtype in which the standard adds and multiplies it."""
+    """Cast the array to the data type of its sums and products in the standard."""
     if dtype is None:
         return cast(x, dense_statistical.accumulation_dtype(x.dtype))
     dtype = dtypes.as_dtype(dtype, f"{name}: dtype")
     if dtype.kind == "b" or (x.dtype.kind == "c" and dtype.kind != "c"):
-        raise TypeError(f"{name}: dtype must be a numeric dtype that can hold {x.dtype}, got {dtype}")
+        raise TypeError(f"{name}: dtype must be a numeric dtype to which {x.dtype} can be cast, got {dtype}")
     return cast(x, dtype)
 
 
 def _floating(x: Array) -> Array:
-    """The array in a floating dtype: integers and booleans in the default one, as in NumPy and JAX."""
+    """Convert integers and booleans to the default floating-point data type, as in NumPy and JAX."""
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "biu" else x
 
 
 def _averaged(function: Function[..., Any], x: Array, **static: Any) -> Array:
-    """`mean`, `var` or `std` of an array, of 16 bits in 32 as in NumPy and JAX: its sums, and the number of its elements, are large."""
+    """Compute `mean`, `var` or `std`. Data of 16 bits is reduced in 32, because sums and counts could overflow."""
     x = _floating(x)
     if dtypes.is_half(x.dtype):
         return cast(function.dispatch(cast(x, np.dtype("float32")), **static), x.dtype)
@@ -148,12 +148,12 @@ def _averaged(function: Function[..., Any], x: Array, **static: Any) -> Array:
 
 
 def _ordered(x: Array, axis: Axes, name: str) -> tuple[int, ...]:
-    """The axes of a reduction that has no identity."""
+    """Check and return the axes of a reduction without an identity element."""
     if x.dtype.kind == "c":
-        raise TypeError(f"{name}: x must have a real dtype, since complex numbers have no order, got {x.dtype}")
+        raise TypeError(f"{name}: x must have a real dtype, because complex numbers have no order, got {x.dtype}")
     axes = reduced_axes(x, axis, name)
     if reduced_count(x, axes) == 0:
-        raise ValueError(f"{name}: there is no {name} of no elements: shape {x.shape}, axis {axis}")
+        raise ValueError(f"{name}: x must have elements along the reduced axes, got shape {x.shape} and axis {axis}")
     return axes
 
 
@@ -175,34 +175,34 @@ def sum(
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """Sum of the elements over axes.
+    """Compute the sum of the elements over axes.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype; booleans count as integers.
+    x : array, (...)
+        Array of any data type. Booleans are converted to integers.
     axis : int or tuple of int, optional
-        The axes to sum over; all by default.
+        Axis or axes to reduce. The default is all axes.
     dtype : dtype, optional
-        Of the result, in which it is added up. By default that of `x`, but for integers no narrower than the default
-        integer.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Data type of the result and of the intermediate results. The default is the data type of `x`; integers are at
+        least of the default integer data type.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     TypeError
-        If `dtype` cannot hold the dtype of `x`.
+        If `x` cannot be cast to `dtype`.
 
     Examples
     --------
@@ -225,34 +225,34 @@ def prod(
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """Product of the elements over axes.
+    """Compute the product of the elements over axes.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype; booleans count as integers.
+    x : array, (...)
+        Array of any data type. Booleans are converted to integers.
     axis : int or tuple of int, optional
-        The axes to multiply over; all by default.
+        Axis or axes to reduce. The default is all axes.
     dtype : dtype, optional
-        Of the result, in which it is multiplied. By default that of `x`, but for integers no narrower than the default
-        integer.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Data type of the result and of the intermediate results. The default is the data type of `x`; integers are at
+        least of the default integer data type.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     TypeError
-        If `dtype` cannot hold the dtype of `x`.
+        If `x` cannot be cast to `dtype`.
 
     Examples
     --------
@@ -271,29 +271,29 @@ def prod(
 
 @function("x", rule=reduction(MAX), dense=dense_statistical.max)
 def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """Largest element over axes; NaN if there is one.
+    """Return the maximum over axes. If an element is NaN, the result is NaN.
 
     Parameters
     ----------
-    x : Array
-        Of a real dtype.
+    x : array, (...)
+        Array of a real data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice, or the axes have no elements.
+        If an axis is repeated, or the reduced axes have no elements.
     TypeError
         If `x` is complex.
 
@@ -311,29 +311,29 @@ def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
 
 @function("x", rule=reduction(MIN), dense=dense_statistical.min)
 def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """Smallest element over axes; NaN if there is one.
+    """Return the minimum over axes. If an element is NaN, the result is NaN.
 
     Parameters
     ----------
-    x : Array
-        Of a real dtype.
+    x : array, (...)
+        Array of a real data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice, or the axes have no elements.
+        If an axis is repeated, or the reduced axes have no elements.
     TypeError
         If `x` is complex.
 
@@ -354,29 +354,29 @@ def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
 
 @function("x", rule=averaging(SUM), dense=dense_statistical.mean)
 def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean over axes; NaN of nothing.
+    """Compute the arithmetic mean over axes. The mean of no elements is NaN.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype; integers and booleans become the default floating dtype.
+    x : array, (...)
+        Array of any data type. Integers and booleans are converted to the default floating-point data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
 
     Examples
     --------
@@ -393,33 +393,34 @@ def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims
 def var(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
 ) -> Array:
-    """Variance over axes: the sum of ``abs(x - mean(x))**2`` divided by ``count - correction``.
+    """Compute the variance over axes: ``sum(abs(x - mean(x))**2) / (count - correction)``, which is real.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype; integers and booleans become the default floating dtype, and the result is always real.
+    x : array, (...)
+        Array of any data type. Integers and booleans are converted to the default floating-point data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    correction : int or float
-        The degrees of freedom that are taken off the number of elements: 1 for the unbiased estimate.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    correction : int or float, default 0.0
+        Number that is subtracted from the number of elements: 1 for the unbiased estimate.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored. NaN where ``count - correction`` is not positive.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries. The result is NaN where
+        ``count - correction`` is not positive.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     TypeError
-        If `correction` is no number.
+        If `correction` is not a number.
 
     Examples
     --------
@@ -436,33 +437,34 @@ def var(
 def std(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
 ) -> Array:
-    """Standard deviation over axes, the square root of `var`.
+    """Compute the standard deviation over axes: the square root of `var`.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype; integers and booleans become the default floating dtype, and the result is always real.
+    x : array, (...)
+        Array of any data type. Integers and booleans are converted to the default floating-point data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    correction : int or float
-        The degrees of freedom that are taken off the number of elements.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    correction : int or float, default 0.0
+        Number that is subtracted from the number of elements: 1 for the square root of the unbiased variance.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and memory
-        proportional to what is stored. NaN where ``count - correction`` is not positive.
+    array
+        Reduced array. A reduction over batch axes has the structure of `x`. A reduction over core axes is `Dense`, or
+        `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries. The result is NaN where
+        ``count - correction`` is not positive.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     TypeError
-        If `correction` is no number.
+        If `correction` is not a number.
 
     Examples
     --------
@@ -480,9 +482,9 @@ def std(
 
 def _cumulative_axis(x: Array, axis: int | None, name: str) -> int:
     if x.ndim == 0:
-        raise ValueError(f"{name}: x must have at least one dimension, got a scalar")
+        raise ValueError(f"{name}: x must have at least one dimension, got a 0-d array")
     if axis is None and x.ndim > 1:
-        raise ValueError(f"{name}: axis must be given for an array of {x.ndim} dimensions")
+        raise ValueError(f"{name}: axis must be given for an array of {x.ndim} dimensions, got None")
     return 0 if axis is None else one_axis(x, axis, name)
 
 
@@ -493,33 +495,34 @@ _cumulative_sum = _in_its_dtype(dense_statistical.cumulative_sum)
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Partial sums along an axis.
+    """Compute the cumulative sum along an axis.
 
     Parameters
     ----------
-    x : Array
-        Of at least one dimension and any dtype; booleans count as integers.
+    x : array, (..., n, ...)
+        Array of any data type with at least one dimension. Booleans are converted to integers.
     axis : int, optional
-        Must be given for more than one dimension.
+        Axis along which to compute the sums. It may be omitted if `x` is one-dimensional.
     dtype : dtype, optional
-        Of the result, in which it is added up. By default that of `x`, but for integers no narrower than the default
-        integer.
-    include_initial : bool
-        Whether the result begins with the sum of nothing, 0, and so is longer by one.
+        Data type of the result and of the intermediate results. The default is the data type of `x`; integers are at
+        least of the default integer data type.
+    include_initial : bool, default False
+        Whether the result starts with the initial value 0. Then the axis has length n + 1.
 
     Returns
     -------
-    Array
-        Along a batch axis of the structure of `x`, along a core axis `Dense` (of a `LowRank` a `LowRank`).
+    array, (..., n, ...)
+        Cumulative sums. Along a batch axis they have the structure of `x`. Along a core axis they are `Dense`, or
+        `LowRank` for a `LowRank`.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
         If `axis` is missing, or `x` has no dimensions.
     TypeError
-        If `dtype` cannot hold the dtype of `x`.
+        If `x` cannot be cast to `dtype`.
 
     Examples
     --------
@@ -543,33 +546,33 @@ _cumulative_prod = _in_its_dtype(dense_statistical.cumulative_prod)
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Partial products along an axis.
+    """Compute the cumulative product along an axis.
 
     Parameters
     ----------
-    x : Array
-        Of at least one dimension and any dtype; booleans count as integers.
+    x : array, (..., n, ...)
+        Array of any data type with at least one dimension. Booleans are converted to integers.
     axis : int, optional
-        Must be given for more than one dimension.
+        Axis along which to compute the products. It may be omitted if `x` is one-dimensional.
     dtype : dtype, optional
-        Of the result, in which it is multiplied. By default that of `x`, but for integers no narrower than the default
-        integer.
-    include_initial : bool
-        Whether the result begins with the product of nothing, 1, and so is longer by one.
+        Data type of the result and of the intermediate results. The default is the data type of `x`; integers are at
+        least of the default integer data type.
+    include_initial : bool, default False
+        Whether the result starts with the initial value 1. Then the axis has length n + 1.
 
     Returns
     -------
-    Array
-        Along a batch axis of the structure of `x`, along a core axis `Dense`.
+    array, (..., n, ...)
+        Cumulative products. Along a batch axis they have the structure of `x`. Along a core axis they are `Dense`.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
         If `axis` is missing, or `x` has no dimensions.
     TypeError
-        If `dtype` cannot hold the dtype of `x`.
+        If `x` cannot be cast to `dtype`.
 
     Examples
     --------

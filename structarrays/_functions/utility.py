@@ -1,4 +1,4 @@
-"""The standard's utility functions: `all`, `any` and `diff`."""
+"""Utility functions of the standard: `all`, `any` and `diff`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANY = Monoid(dense_statistical.any, jnp.logical_or, _itself, lambda dtype: np.Fa
 
 
 def _truth(x: Array, name: str) -> Array:
-    """The array as booleans: NaN is true."""
+    """Convert an array to booleans; NaN is True."""
     if isinstance(x, Factored):
         x = densify(x, name)
     return x if x.dtype.kind == "b" else map_entries(x, lambda data: data != 0)
@@ -38,29 +38,29 @@ def _truth(x: Array, name: str) -> Array:
 
 @function("x", rule=reduction(ALL), dense=dense_statistical.all)
 def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """Whether all elements are true (not zero) over axes; true of nothing.
+    """Return whether all elements over axes are True (nonzero). For no elements the result is True.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype.
+    x : array, (...)
+        Array of any data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Of booleans; over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and
-        memory proportional to what is stored.
+    array
+        Reduced array of booleans. A reduction over batch axes has the structure of `x`. A reduction over core axes is
+        `Dense`, or `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
 
     Examples
     --------
@@ -75,29 +75,29 @@ def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
 
 @function("x", rule=reduction(ANY), dense=dense_statistical.any)
 def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """Whether any element is true (not zero) over axes; false of nothing.
+    """Return whether any element over axes is True (nonzero). For no elements the result is False.
 
     Parameters
     ----------
-    x : Array
-        Of any dtype.
+    x : array, (...)
+        Array of any data type.
     axis : int or tuple of int, optional
-        The axes to reduce; all by default.
-    keepdims : bool
-        Whether the axes stay, with size 1.
+        Axis or axes to reduce. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
 
     Returns
     -------
-    Array
-        Of booleans; over batch axes of the structure of `x`, over core axes `Dense` (of a `Fill` a `Fill`), in time and
-        memory proportional to what is stored.
+    array
+        Reduced array of booleans. A reduction over batch axes has the structure of `x`. A reduction over core axes is
+        `Dense`, or `Fill` for a `Fill`. Time and memory are proportional to the number of stored entries.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
 
     Examples
     --------
@@ -114,33 +114,34 @@ def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
 def diff(
     x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
-    """Difference of neighbours along an axis, ``x[1:] - x[:-1]``, n times.
+    """Compute the n-th difference along an axis: ``x[1:] - x[:-1]``, n times.
 
     Parameters
     ----------
-    x : Array
-        Of a numeric dtype.
-    axis : int
-        The axis; the last by default.
-    n : int
-        How many times.
-    prepend, append : Array, optional
-        What stands before and after `x` on that axis; in the other dimensions as large as `x`.
+    x : array, (..., m, ...)
+        Array of a numeric data type.
+    axis : int, default -1
+        Axis along which to compute the differences.
+    n : int, default 1
+        Order of the difference.
+    prepend, append : array, optional
+        Values to join before and after `x` along the axis. The other axes must have the lengths of `x`.
 
     Returns
     -------
-    Array
-        Along a batch axis of the structure of `x`; along a core axis of a banded matrix `Banded`, with the offsets
-        ``k - n, …, k`` for columns and ``k, …, k + n`` for rows, where `x` has the offset ``k``.
+    array, (..., m - n, ...)
+        Differences. Along a batch axis they have the structure of `x`. Along a core axis of a banded matrix they are
+        `Banded`: an offset ``k`` of `x` becomes the offsets ``k - n, …, k`` for differences of columns, and ``k, …, k +
+        n`` for differences of rows.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If an axis is out of range.
     ValueError
-        If `n` is negative, or `prepend` or `append` has another shape than `x` beside the axis.
+        If `n` is negative, or `prepend` or `append` does not have the shape of `x` except along the axis.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Examples
     --------
@@ -165,7 +166,9 @@ def diff(
         if part.dtype.kind == "b":
             raise TypeError(f"diff: {name} must have a numeric dtype, got {part.dtype}")
         if part.shape[:axis] != x.shape[:axis] or part.shape[axis + 1 :] != x.shape[axis + 1 :] or part.ndim != x.ndim:
-            raise ValueError(f"diff: {name} must have the shape of x, {x.shape}, but for axis {axis}, got {part.shape}")
+            raise ValueError(
+                f"diff: {name} must have the shape of x, {x.shape}, except along axis {axis}, got {part.shape}"
+            )
     if len(parts) > 1:
         from .joining import concat
 

@@ -1,4 +1,4 @@
-"""The doors to NumPy, to files, to other libraries."""
+"""Conversions to and from NumPy, files and other libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 LAZY = frozenset({"jax_sparse", "lineax", "pydata_sparse", "pytensor", "scipy"})
-"""The modules that are imported where they are asked for: what they connect to is no requirement, or takes long to import."""
+"""Modules that are imported on first access: the other library is optional, or takes long to import."""
 
 
 def __getattr__(name: str) -> ModuleType:

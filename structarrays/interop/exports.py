@@ -1,4 +1,4 @@
-"""Programs over structured arrays on disk: what ``jax.export`` has to know of our classes, and JAX's cache of compiled programs."""
+"""Compiled programs on disk: serialization of our classes for ``jax.export``, and JAX's compilation cache."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def make_exportable() -> None:
-    """Tell JAX how the static parts of all arrays and results are written; once, when all classes of this library are defined.
+    """Register the serialization of the static parts of all arrays and results with ``jax.export``.
 
-    Those of others follow as they are defined.
+    Call it once, after all classes of this library are defined. Classes of third parties are registered on definition.
     """
     cls: type[Any]
     for cls in classes():
@@ -55,7 +55,7 @@ def _register(cls: type[Array]) -> None:
 
 
 def _register_anew(cls: type[Array]) -> None:
-    # A class that is defined again, in a notebook say, cannot be exported: JAX keeps the first one of a name.
+    # JAX keeps the first class of a name, so a class that is redefined (in a notebook, say) cannot be exported.
     with contextlib.suppress(ValueError):
         _register(cls)
 
@@ -65,7 +65,7 @@ def _name(cls: type) -> str:
 
 
 def _written(aux: Any) -> bytes:
-    """The static part of a pytree: class, meta and assumptions, then the constant indices, or null if the indices are leaves."""
+    """Serialize the static part of a pytree: class, meta, assumptions and constant indices (null if these are leaves)."""
     (cls, meta, assumptions), *constants = aux if isinstance(aux, Indexed) else (aux, ())
     parts = [name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]
     indices = None if isinstance(aux, Variable) else [_indices_node(c.array) for c in constants[0]]
@@ -94,36 +94,39 @@ def _indices(node: list[str]) -> Constant:
 
 
 def compilation_cache(folder: str | PathLike[str] | None = None) -> Path:
-    """Keep what is compiled on disk, so that the next process that needs it does not compile it again.
+    """Enable JAX's persistent compilation cache, so that later processes reuse compiled programs.
 
-    It is JAX's persistent compilation cache, for programs of any size: those of this library are small and many, and JAX by itself keeps
-    only those that take more than a second.
+    The cache stores programs of any size. By default, JAX stores only programs that take more than a second to compile;
+    this library compiles many small ones.
 
     Parameters
     ----------
     folder : path, optional
-        Where; by default ``structarrays/jax`` in the user's folder for caches (``$XDG_CACHE_HOME``, else ``~/.cache``). Several
-        processes may use it at a time. Who can write to it can put programs there that others then run: it has to be one's own.
+        Directory of the cache. It is created if it does not exist, and several processes may share it. The default is
+        ``structarrays/jax`` in the user's cache directory (``$XDG_CACHE_HOME``, or ``~/.cache``).
 
     Returns
     -------
     pathlib.Path
-        The folder, which exists now.
+        The absolute path of the directory.
 
     Raises
     ------
     OSError
-        If the folder can't be made.
+        If the directory cannot be created.
 
     Notes
     -----
-    The key of a program is its text, with the version of JAX and the kind of device: after a change of either it is compiled anew, and what is
-    old stays until somebody deletes it (JAX's option ``jax_compilation_cache_max_size`` limits it). Programs that call back to the host,
-    as those with sparse systems do, are not kept.
+    **Security.** Use a directory that only you can write to: a process runs the programs that it finds there.
+
+    **Invalidation.** The key of an entry contains the program, the version of JAX and the kind of device, so a change of
+    any of them compiles the program again. Old entries stay until you delete them; JAX's option
+    ``jax_compilation_cache_max_size`` limits the size of the cache. Programs that call back to the host, such as direct
+    sparse solvers, are not cached.
 
     Examples
     --------
-    Call it in the first lines of a program, before anything is compiled::
+    Call the function at the start of a program, before anything is compiled::
 
         import structarrays as sa
 
@@ -135,6 +138,6 @@ def compilation_cache(folder: str | PathLike[str] | None = None) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # JAX decides at the first compilation whether there is a cache, and where.
+    # JAX reads these options at the first compilation only.
     cache.reset_cache()
     return folder

@@ -5,7 +5,8 @@ A file may come from anyone. Reading a file takes time and memory in proportion 
 
 - members are neither compressed nor overlapping, so that all members together are no larger than the file;
 - a pattern matches the header of a ``.npy``, which NumPy would evaluate as Python;
-- each object of the description becomes a value as soon as the JSON parser has read it, so that no tree of dictionaries is built;
+- each object of the description becomes a value as soon as the JSON parser has read it, instead of a tree of
+  dictionaries;
 - `validation` checks the static part and the parameters of an array, and traces nothing.
 """
 
@@ -47,8 +48,10 @@ if TYPE_CHECKING:
 VERSION = 1
 DESCRIPTION = "structarrays.json"
 MOST_LEVELS = 500
-"""The largest depth of nested objects and lists in a description; a saved list takes two levels. Python's recursion limit must not decide: it
-differs between versions, and users can raise it."""
+"""The largest depth of nested objects and lists in a description; a saved list takes two levels.
+
+Python's recursion limit cannot replace it: it differs between versions, and users can raise it.
+"""
 RESULTS: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
@@ -57,10 +60,10 @@ RESULTS: dict[str, type[Any]] = {
         *(UniqueAllResult, UniqueCountsResult, UniqueInverseResult),
     )
 }
-"""The named tuples that functions of this library return."""
+"""Named tuples that functions of this library return, by name."""
 
 FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
-"""The dtypes of JAX that NumPy does not have."""
+"""Data types that JAX adds to NumPy's."""
 
 
 # ---- the archive -----------------------------------------------------------------------------------------------------
@@ -69,8 +72,8 @@ FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.start
 class _Opening:
     """A file that refuses reads of more than `most` bytes, until `most` is None.
 
-    `zipfile` makes an object for each entry of the table of contents. A hostile table has many entries without members. In a file of `save`
-    the table takes less than half of the file.
+    `zipfile` makes an object for each entry of the table of contents. A hostile table has many entries without members.
+    In a file of `save` the table takes less than half of the file.
     """
 
     def __init__(self, file: Any, most: int | None) -> None:
@@ -88,7 +91,7 @@ class _Opening:
             If `count` is larger than `most`.
         """
         if self.most is not None and count is not None and count > self.most:
-            raise ValueError("its table of contents is too large")
+            raise ValueError("the table of contents of the archive is too large")
         data: bytes = self.file.read(count)
         return data
 
@@ -115,11 +118,11 @@ class Members:
         self.taken: set[str] = set()
         if sum(info.file_size for info in self.archive.infolist()) > size:
             raise ValueError(
-                "its members must not overlap or be compressed, but together they are larger than the file"
+                "the members of the archive must not overlap or be compressed, but together they are larger than the file"
             )
 
     def take(self, name: str) -> bytes:
-        """The content of a member.
+        """Return the content of a member.
 
         Raises
         ------
@@ -146,12 +149,12 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 
 
 def nesting(text: str) -> tuple[int, int]:
-    """The depth of nested objects and lists in a JSON text, and the number of lists."""
-    # Outside of strings the parser stops at a backslash, so what follows does not matter.
+    """Return the depth of nested objects and lists in a JSON text, and the number of lists."""
+    # Outside of strings the parser stops at a backslash, so the text after it does not matter.
     unescaped = text.encode().replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = np.frombuffer(unescaped.translate(None, _NO_BRACKETS), np.uint8)
     quotes = level = deepest = lists = 0
-    for start in range(0, brackets.size, 1 << 16):  # in pieces, since the sums take more memory than the brackets
+    for start in range(0, brackets.size, 1 << 16):  # in pieces: the sums take more memory than the brackets
         piece = brackets[start : start + (1 << 16)]
         before = quotes + np.cumsum(piece == ord('"'))
         outside = piece[before % 2 == 0]
@@ -169,18 +172,19 @@ def check_nesting(text: str, name: str) -> None:
     Raises
     ------
     ValueError
-        If the description is nested too deeply, or has too many lists: a list takes as much memory as thirty characters.
+        If the description is nested too deeply, or has too many lists: a list takes as much memory as thirty
+        characters.
     """
     levels, lists = nesting(text)
     if levels > MOST_LEVELS:
-        raise ValueError(f"{name} has {levels} levels, of which {MOST_LEVELS} are allowed")
+        raise ValueError(f"{name} has {levels} levels of nesting, at most {MOST_LEVELS} are allowed")
     most = 10_000 + len(text) // 14
     if lists > most:
-        raise ValueError(f"{name} has {lists} lists, of which {most} are allowed in {len(text)} characters")
+        raise ValueError(f"{name} has {lists} lists, at most {most} are allowed in {len(text)} characters")
 
 
 def read_tree(members: Members) -> Any:
-    """The value that a file describes.
+    """Return the value that a file describes.
 
     Raises
     ------
@@ -192,16 +196,16 @@ def read_tree(members: Members) -> Any:
     if beginning is None or beginning[1] != PACKAGE:
         raise ValueError(f"{DESCRIPTION} describes another format")
     if int(beginning[2]) != VERSION:
-        raise ValueError(f"its version is {int(beginning[2])}, this library reads {VERSION}")
+        raise ValueError(f"its version is {int(beginning[2])}, but this release reads version {VERSION}")
     check_nesting(text, DESCRIPTION)
     description = json.loads(text, object_pairs_hook=lambda pairs: _of_object(pairs, members))
     if not isinstance(description, dict) or "tree" not in description:
-        raise ValueError(f"{DESCRIPTION} describes no tree")
+        raise ValueError(f"{DESCRIPTION} has no key 'tree'")
     return _value(description["tree"])
 
 
 class _Node:
-    """A value of the description. The class distinguishes it from values of JSON."""
+    """A value of the description; the class distinguishes it from values of JSON."""
 
     __slots__ = ("value",)
 
@@ -210,7 +214,7 @@ class _Node:
 
 
 class _ComposedNode(_Node):
-    """An array that is composed of others. Its shape is expensive to compute, so the node stores an outline with the shape."""
+    """An array that is composed of others, with an outline: its shape is expensive to compute."""
 
     __slots__ = ("outline",)
 
@@ -224,7 +228,7 @@ _FIELDS = ({"format", "version", "tree"}, {"class", "meta", "parts", "assumption
 
 
 def _of_object(pairs: list[tuple[str, Any]], members: Members) -> Any:
-    """The value that replaces a JSON object. The values in `pairs` have been replaced before."""
+    """Return the value of a JSON object. The values in `pairs` are converted already."""
     if len(pairs) != 1:
         fields = dict(pairs)
         if len(fields) == len(pairs) and fields.keys() in _FIELDS:
@@ -251,7 +255,7 @@ def _sequence(content: Any) -> list[Any]:
 
 
 def _values(content: Any) -> list[Any]:
-    """The list with each node replaced by its value, in place."""
+    """Replace each node of a list by its value, in place."""
     nodes = _sequence(content)
     for i, node in enumerate(nodes):
         nodes[i] = _value(node)
@@ -303,14 +307,14 @@ def _structure(content: Any, members: Members) -> _Node:
     outlines = tuple(node.outline if isinstance(node, _ComposedNode) else node.value for node in nodes)
     aux = static_part(content["meta"]), frozenset(_sequence(content["assumptions"]))
     sketch = cls.make(outlines, *aux)
-    if isinstance(sketch.meta, np.dtype):  # a dtype that no parameter has
+    if isinstance(sketch.meta, np.dtype):  # a dtype of the static part
         check_available(sketch.meta, "load: the file contains")
     check_parameters(sketch)
     x = cls.make(parts, *aux)
     return _ComposedNode(x, outline(sketch)) if isinstance(x, Factored) else _Node(x)
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
+# ---- data ------------------------------------------------------------------------------------------------------------
 
 _HEADER = re.compile(
     rb"\{'descr': '([<>|=][biufc]\d{1,2})', 'fortran_order': (True|False), 'shape': \(((?:\d++, ?)*+(?:\d++)?)\), \} *+\n"
@@ -318,7 +322,7 @@ _HEADER = re.compile(
 
 
 def _header(name: str, data: bytes) -> tuple[Shape, bool, np.dtype, int]:
-    """Shape, order (whether columns come first), dtype and offset of the data of a ``.npy``."""
+    """Read the header of a ``.npy``: shape, Fortran order (bool), dtype, and offset of the data."""
     lengths = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
     form = lengths.get(data[:8])
     if form is None:

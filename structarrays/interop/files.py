@@ -1,18 +1,19 @@
-"""Arrays on disk: NumPy's ``.npz``, with a description in JSON beside it; nothing in a file is executed.
+"""Arrays on disk: NumPy's format ``.npz`` with a description in JSON; reading a file executes none of its content.
 
-A file is a ZIP archive of uncompressed members: ``structarrays.json``, and the numbers as ``0.npy``, ``1.npy``, …, which `numpy.load` reads,
-too. The description is a tree of objects of one key each, in the order of the values saved:
+A file is a ZIP archive of uncompressed members: the description ``structarrays.json``, and the data as ``0.npy``,
+``1.npy``, …, which `numpy.load` can read. The description is a tree of objects with one key each, in the order of the
+saved values:
 
 ======================================  ============================================================================
 ``{"value": null}``                     ``None``, and booleans, integers, floats and strings; a complex number is
-                                        ``{"complex": [re, im]}``, a float that JSON has not ``{"float": "inf"}``
+                                        ``{"complex": [re, im]}``, infinity is ``{"float": "inf"}``
 ``{"list": [...]}``, ``{"tuple": []}``    sequences
-``{"dict": [[key, node], ...]}``        a dictionary, with nodes for keys as well
+``{"dict": [[key, node], ...]}``        a dictionary; the keys are nodes
 ``{"result": [name, node, ...]}``       a named tuple of this library, such as the result of `linalg.qr`
-``{"jax": i}``, ``{"numpy": i}``        the numbers of ``i.npy``, as an array of JAX or of NumPy; ``[i, dtype]`` for
-                                        dtypes that NumPy has not, of which the file has the bits
-``{"structure": {...}}``                an array of this library: its ``class``, its static part ``meta``, its ``parts``, which
-                                        are nodes, and its ``assumptions``
+``{"jax": i}``, ``{"numpy": i}``        the data of ``i.npy`` as an array of JAX or NumPy; ``[i, dtype]`` for data types
+                                        that NumPy lacks, whose bits the file stores
+``{"structure": {...}}``                an array of this library: ``class``, static part ``meta``, ``parts`` (nodes) and
+                                        ``assumptions``
 ======================================  ============================================================================
 """
 
@@ -45,20 +46,20 @@ if TYPE_CHECKING:
 
 
 def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
-    """Write arrays, and containers of them, to a file.
+    """Save arrays, and containers of arrays, to a file.
 
     Parameters
     ----------
     file : path or binary file object
-        What to write to. A file of that name is replaced when the new one is complete, and not before.
-    tree : array, or list, tuple, dict of such, nested up to 160 levels deep
-        Arrays of any structure, of JAX and of NumPy; numbers, strings and None; results of functions of this library.
+        File to write to. An existing file is replaced once the new file is complete.
+    tree : array, or list, tuple, dict of arrays, nested at most 160 levels deep
+        Arrays of any structure, of JAX and of NumPy; scalars, strings and None; results of functions of this library.
 
     Raises
     ------
     TypeError
-        If there is something else in `tree`, a traced array, or an array of Python objects; the message says where. If `file` is neither
-        a path nor a file.
+        If `tree` contains any other object, a traced array, or an array of Python objects; the message names its
+        position. If `file` is neither a path nor a file object.
     ValueError
         If `tree` is nested too deeply, or a container contains itself.
     FileNotFoundError
@@ -70,8 +71,9 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
 
     Notes
     -----
-    The file is what NumPy calls ``.npz``, with a description in JSON: it takes as much as the arrays store. Dtype, structure, assumptions
-    and all bits come back. Arrays that are spread over devices are gathered on the host.
+    The file is an ``.npz`` file of NumPy with a description in JSON. Its size is the size of the stored entries. `load`
+    restores data type, structure, assumptions and all bits. Arrays that are sharded over devices are gathered on the
+    host.
 
     Examples
     --------
@@ -89,17 +91,17 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
             {"format": PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}, allow_nan=False
         )
     except RecursionError:
-        raise ValueError("save: tree is nested too deeply, or contains itself; save its parts one by one") from None
+        raise ValueError("save: tree is nested too deeply, or contains itself; save its parts separately") from None
     try:
         check_nesting(description, "its description")
     except ValueError as error:
-        raise ValueError(f"save: tree is nested too deeply: {error}; save its parts one by one") from None
+        raise ValueError(f"save: tree is nested too deeply: {error}; save its parts separately") from None
     if hasattr(file, "write"):
         _write(cast("IO[bytes]", file), description, numbers)
         return
     path = os.path.realpath(os.fsdecode(_path("save", file)))
     if not os.path.isdir(os.path.dirname(path)):
-        raise FileNotFoundError(errno.ENOENT, "save: there is no such directory", os.path.dirname(path))
+        raise FileNotFoundError(errno.ENOENT, "save: the directory does not exist", os.path.dirname(path))
     temporary = os.path.join(os.path.dirname(path), f".saving-{uuid.uuid4().hex}")
     try:
         with open(temporary, "xb") as target:
@@ -112,33 +114,34 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
 
 
 def _path(function: str, file: Any) -> Any:
-    """A path; a number would be taken for an open file."""
+    """Return a path or file object. An integer would be used as a file descriptor."""
     if not isinstance(file, (str, bytes, os.PathLike)):
         raise TypeError(f"{function}: file must be a path or a binary file object, got {type(file).__name__}")
     return file
 
 
 def load(file: str | PathLike[str] | IO[bytes]) -> Any:
-    """Read what `save` has written.
+    """Load arrays, and containers of arrays, from a file written by `save`.
 
     Parameters
     ----------
     file : path or binary file object
+        File to read.
 
     Returns
     -------
-    tree
-        As it was saved, with arrays on the default device.
+    array, or list, tuple, dict of arrays
+        The saved tree. Arrays are on the default device.
 
     Raises
     ------
     ValueError
-        If the file is damaged, or does not come from `save`. If the file contains an array of a class that is not imported. If the file
-        contains a 64-bit array and JAX's 64-bit mode is off.
+        If the file is damaged, or was not written by `save`. If the file contains an array of a class that is not
+        imported. If the file contains a 64-bit array and JAX's 64-bit mode is off.
     OSError
         If the file cannot be read.
     TypeError
-        If `file` is neither a path nor a file.
+        If `file` is neither a path nor a file object.
 
     See Also
     --------
@@ -146,7 +149,8 @@ def load(file: str | PathLike[str] | IO[bytes]) -> Any:
 
     Notes
     -----
-    `load` runs no code of a file. Reading takes time and memory in proportion to the size of the file, for any contents.
+    `load` runs no code from the file, so untrusted files are safe. Time and memory are proportional to the size of the
+    file, for any content.
 
     Examples
     --------
@@ -155,7 +159,7 @@ def load(file: str | PathLike[str] | IO[bytes]) -> Any:
     >>> sa.load(io.BytesIO(b"anything"))
     Traceback (most recent call last):
         ...
-    ValueError: load: this is no file of structarrays, or it is damaged: File is not a zip file
+    ValueError: load: file must be written by structarrays.save and undamaged: File is not a zip file
     """
     if not hasattr(file, "read"):
         with open(_path("load", file), "rb") as opened:
@@ -166,14 +170,14 @@ def load(file: str | PathLike[str] | IO[bytes]) -> Any:
         raise
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
-            raise  # the disk's fault
+            raise  # an error of the disk
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason!s:.500}") from error
+        raise ValueError(f"load: file must be written by {PACKAGE}.save and undamaged: {reason!s:.500}") from error
 
 
-# What reading a file meets that is none.
+# Errors that reading a damaged file may raise.
 _DAMAGE = (
-    ValueError,  # among them those of JSON and Unicode
+    ValueError,  # includes errors of JSON and Unicode
     KeyError,
     IndexError,
     TypeError,
@@ -181,7 +185,7 @@ _DAMAGE = (
     RecursionError,
     NotImplementedError,
     EOFError,
-    OSError,  # with EINVAL, from a place before the beginning
+    OSError,  # EINVAL: a position before the start of the file
     struct.error,
     zipfile.BadZipFile,
     MemoryError,
@@ -200,7 +204,7 @@ def _write(file: IO[bytes], description: str, numbers: Sequence[np.ndarray]) -> 
 
 
 def _node(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, Any]:
-    """The description of a value; its numbers are appended to `numbers`."""
+    """Return the description of a value; append its data to `numbers`."""
     if isinstance(value, Array):
         leaves, (cls, meta, assumptions) = copy.copy(value)._padded_for(1)._value
         parts = [_node(leaf, f"part {i} of {where}", numbers) for i, leaf in enumerate(leaves)]
@@ -222,17 +226,19 @@ def _node(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, Any]:
     if isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return _of_numbers(value, where, numbers)
     raise TypeError(
-        f"save: {where} is of type {type(value).__name__}, which cannot be saved; arrays, lists, tuples, dicts and numbers can"
+        f"save: {where} must be an array, a scalar, a string, None, or a list, tuple or dict of these, got {type(value).__name__}"
     )
 
 
 def _of_numbers(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, Any]:
     if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"save: {where} is traced; save outside of jax.jit and the other transformations")
+        raise TypeError(
+            f"save: {where} is traced and has no values; call save outside of jax.jit and other transformations"
+        )
     kind = "jax" if isinstance(value, jax.Array) else "numpy"
     if jnp.issubdtype(value.dtype, jax.dtypes.extended):
         raise TypeError(
-            f"save: {where} has the dtype {value.dtype}, which cannot be saved; take jax.random.key_data of it"
+            f"save: {where} has dtype {value.dtype}, which cannot be saved; save jax.random.key_data(key) instead"
         )
     data = np.asarray(value)
     place = len(numbers)
@@ -242,4 +248,4 @@ def _of_numbers(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, 
     if data.dtype.name in FOREIGN:
         numbers.append(data.view(np.dtype(f"u{data.dtype.itemsize}")))
         return {kind: [place, data.dtype.name]}
-    raise TypeError(f"save: {where} has the dtype {data.dtype}, which cannot be saved; numbers and booleans can")
+    raise TypeError(f"save: {where} must have a numeric or boolean dtype, got {data.dtype}")

@@ -1,7 +1,7 @@
-"""Functions of NumPy as functions of our arrays: called from compiled code, with derivatives by rules (docs/design/semantics.md).
+"""NumPy functions as functions of arrays: callable from compiled code, with user-defined derivatives.
 
-The calls themselves are those by which sparse systems are solved, in `host_calls`; here are the shapes and dtypes that they
-must keep, the derivatives, and what `jax.vmap` does with them.
+`host_calls` contains the callback itself, which the sparse solvers use as well. This module adds checks of shapes and
+data types, derivatives and batching (docs/design/semantics.md).
 """
 
 from __future__ import annotations
@@ -39,47 +39,49 @@ def host_function(
     jvp: Callable[..., Any] | None = None,
     vmap_method: str = "sequential",
 ) -> Callable[..., Any]:
-    """Make a function of arrays of a function of NumPy arrays, for `jax.jit`, `jax.grad` and `jax.vmap`.
+    """Wrap a NumPy function so that `jax.jit`, `jax.grad` and `jax.vmap` accept it.
 
     Parameters
     ----------
     fun : callable, optional
-        Of NumPy arrays, or pytrees of them, to NumPy arrays, or a pytree of them. It must be pure: JAX calls it as often as it
-        likes, or not at all if nobody needs the result. It must not call JAX, nor this library. Without it, the result is a
-        decorator.
+        Function of NumPy arrays, or pytrees of NumPy arrays, that returns NumPy arrays or a pytree of them. It must be
+        pure: JAX may call it any number of times, or not at all if the result is unused. It must not call JAX or this
+        library. Without `fun`, the result is a decorator.
     result : pytree, or callable
-        What it returns: a pytree whose leaves have a ``shape`` and a ``dtype``, such as `jax.ShapeDtypeStruct`. A callable gets the
-        arguments with a `jax.ShapeDtypeStruct` for each array, and returns that pytree.
+        Shapes and data types of the result: a pytree whose leaves have a ``shape`` and a ``dtype``, such as
+        `jax.ShapeDtypeStruct`. A callable receives the arguments, with a `jax.ShapeDtypeStruct` for each array, and
+        returns that pytree.
     vjp : callable, optional
-        The derivative in reverse, for `grad`: ``vjp(arguments, result, cotangents)`` gets the tuple of arguments, the result, and a
-        pytree like the result with the derivatives of a number by it (None for integers and booleans). It returns a tuple with the
-        derivatives of the number by each argument: a pytree like the argument, or None where it is zero.
+        Rule for reverse-mode derivatives (`jax.grad`): ``vjp(arguments, result, cotangents)`` receives the tuple of
+        arguments, the result, and the cotangents, a pytree like the result (None for integers and booleans). It returns
+        a tuple with one cotangent for each argument: a pytree like the argument, or None for zero.
     jvp : callable, optional
-        The derivative forward: ``jvp(arguments, result, tangents)`` gets the changes of the arguments (None for integers and
-        booleans) in place of the cotangents, in which it is linear, and returns the change of the result. `grad` follows from it, if
-        it is written in JAX.
-    vmap_method : {"sequential", "expand_dims", "broadcast_all"}
-        How `vmap` calls `fun`: once for each element of the batch (in one call from compiled code), or once for all of them.
-        Then all arrays have more dimensions in front, also those of the result: with ``"expand_dims"`` of length 1 in the arguments that are not
-        mapped, with ``"broadcast_all"`` never.
+        Rule for forward-mode derivatives: ``jvp(arguments, result, tangents)`` receives the tangents of the arguments
+        (None for integers and booleans) and returns the tangent of the result. It must be linear in the tangents.
+        `jax.grad` transposes the rule if it is written in JAX.
+    vmap_method : {"sequential", "expand_dims", "broadcast_all"}, default "sequential"
+        How `jax.vmap` calls `fun`. ``"sequential"`` calls `fun` once for each element of the batch, in one callback.
+        The other methods call it once, with arrays and results that have leading batch dimensions. With
+        ``"expand_dims"`` these have length 1 for arguments that are not mapped; with ``"broadcast_all"`` they have full
+        length.
 
     Returns
     -------
     callable
-        With the positional arguments of `fun`: arrays of this namespace, of JAX or NumPy, numbers, and pytrees of them. The results are arrays
-        of this namespace if an argument is one, else of JAX.
+        Function with the positional arguments of `fun`: arrays of this namespace, of JAX or NumPy, numbers, and pytrees
+        of these. It returns arrays of this namespace if an argument is one, and arrays of JAX otherwise.
 
     Raises
     ------
     TypeError
-        If `fun` or a rule is no callable, both rules are given, or there is no `result`. When called: if an argument is no array, or
-        a derivative is asked for and there is no rule. From compiled code errors of `fun` come as JAX's runtime error, with the
-        message.
+        If `fun` or a rule is not callable, both rules are given, or `result` is missing. When called: if an argument is
+        not an array, or a derivative is required and there is no rule. In compiled code, an error of `fun` is raised as
+        a runtime error of JAX with the same message.
     ValueError
-        If `vmap_method` is none of the three. When called: if `fun` returns other shapes, another pytree, or dtypes that
-        cannot be cast to those of `result` within their kind.
+        If `vmap_method` is unknown. When called: if `fun` returns other shapes than `result`, another pytree, or data
+        types that cannot be cast to those in `result` within their kind.
     DensifyError
-        When called: if a structured argument must be expanded that the policy of `densify` does not let be.
+        When called: if the policy of `densify` forbids the dense form of a structured argument.
 
     See Also
     --------
@@ -87,15 +89,15 @@ def host_function(
 
     Notes
     -----
-    A structured argument arrives as its dense form, under the policy of `densify`, and its gradient has its structure nevertheless: the
-    rule gives the derivative by the dense matrix, and the expansion has one of its own. Where only the parameters are
-    wanted, hand them over, ``f(A.diag)`` for ``f(A)``: then nothing is expanded.
+    `fun` receives structured arguments in dense form, under the policy of `densify`. Their gradients have their
+    structure: the rule differentiates with respect to the dense matrix, and the chain rule leads from there to the
+    stored entries. To avoid the dense form, pass the parameters instead: ``f(A.diag)`` for ``f(A)``.
 
-    The rules get and give arrays of JAX. They are traced like any code, and may be host code in their turn: a rule that calls
-    another `host_function`. Derivatives of derivatives are those of the rules.
+    The rules receive and return arrays of JAX, and are traced like any code. A rule may call another `host_function`.
+    Higher derivatives are derivatives of the rules.
 
-    The arguments of `fun` are copies, which it may keep and change. Called with values, outside of all transformations, it is called
-    directly, so that its errors are its own and a debugger gets in.
+    The arguments of `fun` are copies, which `fun` may keep and modify. Outside of transformations, `fun` is called
+    directly: its errors are raised unchanged, and a debugger can enter it.
 
     Examples
     --------
@@ -118,11 +120,11 @@ def host_function(
         if not callable(value) and (name == "fun" or value is not None):
             raise TypeError(f"host_function: {name} must be a function, got {type(value).__name__}")
     if vjp is not None and jvp is not None:
-        raise TypeError("host_function: one rule for the derivative is enough, got vjp and jvp")
+        raise TypeError("host_function: only one of vjp and jvp may be given, got both; remove one")
     if result is None:
         raise TypeError(
-            "host_function: result must say the shapes and dtypes of what the function returns, since compiled code has to know them "
-            "before: a jax.ShapeDtypeStruct, a pytree of these, or a function of the arguments that returns one"
+            "host_function: result must give the shapes and dtypes that the function returns, got None; pass a jax.ShapeDtypeStruct, a "
+            "pytree of these, or a function of the arguments that returns one"
         )
     if vmap_method not in VMAP_METHODS:
         raise ValueError(f"host_function: vmap_method must be one of {', '.join(VMAP_METHODS)}, got {vmap_method!r}")
@@ -132,7 +134,7 @@ def host_function(
 def _wrapped(
     fun: Callable[..., Any], call: _HostCall, vjp: Callable[..., Any] | None, jvp: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    """The function of arrays of any kind."""
+    """Return the function of arrays of this library, JAX or NumPy."""
     run = _with_vjp(call, vjp) if vjp is not None else _with_jvp(call, jvp)
 
     @functools.wraps(fun)
@@ -142,7 +144,7 @@ def _wrapped(
             args, kwargs = bound.args, bound.kwargs
             if kwargs:
                 raise TypeError(
-                    f"{call.name}: {', '.join(kwargs)} can only be given by keyword, but arrays are given by position"
+                    f"{call.name}: arguments must be positional, got the keyword-only {', '.join(kwargs)}; bind these with functools.partial"
                 )
         leaves, tree = jax.tree.flatten(args, is_leaf=is_array)
         data = [_plain(leaf, call.name) for leaf in leaves]
@@ -155,20 +157,20 @@ def _wrapped(
 
 
 def _plain(value: Any, name: str) -> jax.Array:
-    """An argument as an array of JAX."""
+    """Convert an argument to an array of JAX."""
     if isinstance(value, Array):
         return densified(value, name).data
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: arguments must be arrays, numbers, or pytrees of them, got {type(value).__name__}; what is no array can be bound to "
-            "the function before (functools.partial)"
+            f"{name}: arguments must be arrays, numbers, or pytrees of these, got {type(value).__name__}; bind other arguments with "
+            "functools.partial"
         ) from None
 
 
 class _Layout(NamedTuple):
-    """The trees of the arguments and of the result of a call, and the shapes and dtypes of the results, flat."""
+    """Tree structures of arguments and result of a call, and the flat list of shapes and data types of the results."""
 
     tree: Any
     result_tree: Any
@@ -176,7 +178,7 @@ class _Layout(NamedTuple):
 
 
 class _HostCall:
-    """The function of arrays of JAX, without derivatives."""
+    """A call of the host function with arrays of JAX, without derivatives."""
 
     def __init__(self, fun: Callable[..., Any], result: Any, vmap_method: str) -> None:
         self.fun, self.result, self.vmap_method = fun, result, vmap_method
@@ -194,7 +196,7 @@ class _HostCall:
         return jax.tree.unflatten(result_tree, values)
 
     def _shapes(self, args: tuple[Any, ...]) -> tuple[tuple[jax.ShapeDtypeStruct, ...], Any]:
-        """Shapes and dtypes of the results, flat, and their tree."""
+        """Return the flat tuple of shapes and data types of the results, and their tree."""
         result = self.result
         if callable(result):
             result = result(*jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), args))
@@ -202,7 +204,7 @@ class _HostCall:
         for leaf in leaves:
             if not _has_shape(leaf):
                 raise TypeError(
-                    f"{self.name}: result must be made of things with a shape and a dtype, such as jax.ShapeDtypeStruct, got "
+                    f"{self.name}: the leaves of result must have a shape and a dtype, such as jax.ShapeDtypeStruct, got "
                     f"{type(leaf).__name__}"
                 )
         return tuple(jax.ShapeDtypeStruct(x.shape, dtypes.as_dtype(x.dtype, "result")) for x in leaves), tree
@@ -230,21 +232,23 @@ class _HostCall:
         return filled
 
     def _checked(self, layout: _Layout, arrays: list[np.ndarray], batch: Shape) -> list[np.ndarray]:
-        """The results of the function for these arrays, flat."""
+        """Call the function, and return its results as a flat list."""
         values, given = jax.tree.flatten(self.fun(*jax.tree.unflatten(layout.tree, arrays)))
         if given != layout.result_tree:
-            raise ValueError(f"{self.name} must return a pytree as result says, {layout.result_tree}, got {given}")
+            raise ValueError(
+                f"{self.name} must return the pytree that result specifies, {layout.result_tree}, got {given}"
+            )
         return [self._fitting(v, batch + r.shape, r.dtype) for v, r in zip(values, layout.results, strict=True)]
 
     def _fitting(self, value: Any, shape: Shape, dtype: np.dtype) -> np.ndarray:
         value = np.asarray(value)
         if value.shape != shape:
             raise ValueError(
-                f"{self.name} must return an array of shape {shape}, as result says, got shape {value.shape}"
+                f"{self.name} must return an array of the shape that result specifies, {shape}, got {value.shape}"
             )
         if value.dtype != dtype and not np.can_cast(value.dtype, dtype, "same_kind"):
             raise ValueError(
-                f"{self.name} must return an array of dtype {dtype}, as result says, got dtype {value.dtype}"
+                f"{self.name} must return an array of the dtype that result specifies, {dtype}, got {value.dtype}"
             )
         fitting: np.ndarray = value.astype(dtype, copy=False)
         return fitting
@@ -258,11 +262,11 @@ def _has_shape(value: object) -> bool:
 
 
 def _with_vjp(call: _HostCall, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a derivative in reverse."""
+    """Return the function with a reverse-mode derivative."""
     run = jax.custom_vjp(call)
 
     def forward(*args: Any) -> tuple[Any, tuple[tuple[Any, ...], Any]]:
-        result = run(*args)  # not `call`, so that derivatives of the derivative see the rule, too
+        result = run(*args)  # not `call`, so that higher derivatives use the rule, too
         return result, (args, result)
 
     def backward(kept: tuple[tuple[Any, ...], Any], cotangents: Any) -> tuple[Any, ...]:
@@ -280,15 +284,15 @@ def _with_vjp(call: _HostCall, rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_jvp(call: _HostCall, rule: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The function with a derivative forward; without a rule one that says so."""
+    """Return the function with a forward-mode derivative; without a rule, differentiation raises."""
     run = jax.custom_jvp(call)
 
     @run.defjvp
     def _run_jvp(args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         if rule is None:
             raise TypeError(
-                f"{call.name} has no derivative, since it is a function of the host: give host_function a rule, vjp= or jvp=, or take the "
-                "arguments out of the derivative (jax.lax.stop_gradient)"
+                f"{call.name} has no derivative, because host_function got no rule; pass vjp= or jvp=, or wrap the arguments in "
+                "jax.lax.stop_gradient"
             )
         result = run(*args)
         change = rule(args, result, jax.tree.map(_without_integers, args, tangents))
@@ -298,19 +302,19 @@ def _with_jvp(call: _HostCall, rule: Callable[..., Any] | None) -> Callable[...,
 
 
 def _without_integers(value: Any, derivative: Any) -> Any:
-    """A derivative by a value, or a change of one: None where it is an integer or a boolean."""
+    """Return a tangent or cotangent, or None if the value is an integer or a boolean."""
     return derivative if jnp.issubdtype(value.dtype, jnp.inexact) else None
 
 
 def _like(values: Any, derivatives: Any, name: str) -> Any:
-    """What a rule returns, as JAX wants it: a pytree like that of the values, of their shapes and dtypes."""
+    """Convert the result of a rule to the pytree, shapes and data types of `values`."""
     tree: Any
     leaves, tree = jax.tree.flatten(values)
     try:
         given = [None] * len(leaves) if derivatives is None else tree.flatten_up_to(derivatives)
     except ValueError as error:
         raise ValueError(
-            f"{name} returned another pytree than that of what it is a derivative of, {tree}: {error}"
+            f"{name} returned another pytree than {tree}, the pytree of the differentiated values: {error}"
         ) from None
     return jax.tree.unflatten(tree, [_leaf_like(x, d, name) for x, d in zip(leaves, given, strict=True)])
 
@@ -323,10 +327,8 @@ def _leaf_like(value: jax.Array, derivative: Any, name: str) -> jax.Array | np.n
     try:
         derivative = _plain(derivative, name)
     except TypeError:
-        raise TypeError(f"{name} returned a {type(derivative).__name__} for the derivative of an array") from None
+        raise TypeError(f"{name} must return an array for each array, got {type(derivative).__name__}") from None
     if derivative.shape != value.shape:
-        raise ValueError(
-            f"{name} returned a derivative of shape {derivative.shape} of something of shape {value.shape}"
-        )
+        raise ValueError(f"{name} must return a derivative of shape {value.shape}, got {derivative.shape}")
     result: jax.Array = derivative.astype(value.dtype)
     return result

@@ -1,4 +1,4 @@
-"""How arrays and logs look in notebooks: HTML that needs nothing but itself, on light and on dark pages."""
+"""HTML of arrays and logs for notebooks: self-contained, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .._core.text import inline, readable, size_text
 from .printing import is_readable
 
 CELLS, CELLS_OF_PART = 40, 20
-"""The pattern of an array has at most so many cells along a side, and that of a part of it."""
+"""Largest number of cells along a side in the pattern of an array, and in the pattern of a part."""
 
 PARTS = 60
-"""So many parts of a factored array are shown, with the parts of parts."""
+"""Largest number of parts of a factored array that are shown, including the parts of parts."""
 
 LOST = "#d55e00"
-"""The colour of what lost its structure: one that all can tell from the others, and that reads on white and on black."""
+"""Colour of densified results: safe for colour-blind readers, legible on white and on black."""
 
 _GRID = "display:grid;grid-template-columns:max-content auto;column-gap:1em;align-content:start"
 
 
 def to_html(x: Array) -> str:
-    """The HTML of an array. The function never raises, computes nothing, and reads no more values than `repr` does."""
+    """Return the HTML of an array. The function never raises, computes nothing, and reads the same values as `repr`."""
     try:
         return _card(x)
     except Exception:  # leaves that are not arrays, or have too few dimensions
@@ -36,7 +36,7 @@ def to_html(x: Array) -> str:
 
 
 def _card(x: Array) -> str:
-    """All there is to say of an array: pattern, facts, numbers or parts."""
+    """Return the description of an array: pattern, facts, and elements or parts."""
     drawn, legend = _picture(x, CELLS, 120)
     texts = [
         f"<div>{_bold(type(x).__name__)}{html.escape(_remarks(x))}</div>",
@@ -56,7 +56,7 @@ def _bold(text: str) -> str:
 
 
 def _remarks(x: Array) -> str:
-    """What a structure says of itself beside its shape."""
+    """Return the description of the structure, without the shape."""
     if type(x) is Dense or not is_readable(x):
         return ""
     texts = [t for t in x.description()[0] if t not in (f"shape={x.shape}", str(x.shape))]
@@ -76,7 +76,7 @@ def _facts(x: Array) -> str:
 
 
 def _stored(x: Array) -> str:
-    """Bytes stored and bytes of the dense form."""
+    """Return the size of the storage and of the dense form."""
     dense = x.size * x.itemsize
     share = f" ({100 * x.nbytes / dense:.3g} %)" if dense else ""
     return f"{size_text(x.nbytes)} of {size_text(dense)} dense{share}"
@@ -86,7 +86,7 @@ def _stored(x: Array) -> str:
 
 
 def _branches(x: Factored, left: list[int]) -> str:
-    """The parts of an array, each of which opens; `left` says how many may still be shown."""
+    """Return the parts of an array as collapsible entries; `left` counts down the parts that may still be shown."""
     shown = []
     for k, part in enumerate(x.parts):
         if not left[0]:
@@ -99,7 +99,7 @@ def _branches(x: Factored, left: list[int]) -> str:
 
 
 def _branch(x: Array, left: list[int]) -> str:
-    """A part of an array: one line, which opens if it has parts of its own."""
+    """Return a part of an array: one line, collapsible if it has parts itself."""
     drawn, _ = _picture(x, CELLS_OF_PART, 30)
     facts = [str(x.shape), str(x.dtype), f"{size_text(x.nbytes)} of {size_text(x.size * x.itemsize)}"]
     if x.assumptions:
@@ -116,13 +116,13 @@ def _branch(x: Array, left: list[int]) -> str:
 
 
 def _picture(x: Array, cells: int, side: int) -> tuple[str, str]:
-    """The pattern of an array as SVG, and what its colours mean; nothing of an array without elements."""
+    """Return the pattern of an array as SVG, and its legend; empty strings for an array without elements."""
     if 0 in matrix_shape(x):
         return "", ""
     pattern = grid(x, cells)
     (rows, columns), (m, n) = pattern.kinds.shape, matrix_shape(x)
     side = min(side, 14 * max(rows, columns))
-    width, height = (max(side * k // max(m, n), side // 4) for k in (n, m))  # long ones are drawn less long
+    width, height = (max(side * k // max(m, n), side // 4) for k in (n, m))  # limit the aspect ratio
     shapes = [_shape(pattern.kinds == kind, kind) for kind in pattern.present]
     if max(rows, columns) <= 16 and side > 30:
         lines = [f"M0 {i}h{columns}" for i in range(1, rows)] + [f"M{j} 0v{rows}" for j in range(1, columns)]
@@ -149,7 +149,7 @@ def _opacity(kind: int) -> float:
 
 
 def _shape(mask: np.ndarray, kind: int) -> str:
-    """The marked cells as one path: runs of a row that stand below each other are one rectangle."""
+    """Return the marked cells as one SVG path: equal runs in consecutive rows form one rectangle."""
     moves: list[str]
     running: dict[tuple[int, int], int]
     moves, running = [], {}
@@ -168,7 +168,7 @@ def _shape(mask: np.ndarray, kind: int) -> str:
 
 
 def log_to_html(log: Log) -> str:
-    """A log as a table, in which calls inside of others are indented, and densifications are red."""
+    """Return a log as a table: nested calls are indented, densifications are red."""
     header, rows = log.table()
     cell = "text-align:left;white-space:nowrap;padding:.1em .8em .1em 0"
     lines = ["".join(f'<th style="{cell}">{html.escape(text)}</th>' for text in header)]

@@ -1,4 +1,4 @@
-"""`jax.experimental.sparse`: conversions from and to its arrays, which run under `jax.jit`, too."""
+"""Conversions from and to `jax.experimental.sparse`, which also run under `jax.jit`."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ FORMATS = ("bcoo", "bcsr")
 
 
 def to_sparse(x: Array, /, format: str = "bcoo") -> BCOO | BCSR:
-    """An array as one of `jax.experimental.sparse`.
+    """Convert an array to a sparse array of JAX.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of any structure, without a background. A batch becomes batch dimensions. (Sparse arrays of other numbers of dimensions can be
-        converted to ``"bcoo"``.)
-    format : str
-        ``"bcoo"`` or ``"bcsr"``.
+        Array of any structure without a background. Batch dimensions become batch dimensions of the result. The format
+        ``"bcoo"`` also accepts `Sparse` arrays with other numbers of core dimensions.
+    format : {"bcoo", "bcsr"}, default "bcoo"
+        Format of the result.
 
     Returns
     -------
     jax.experimental.sparse.BCOO or jax.experimental.sparse.BCSR
-        With the entries that `x` stores, zeros among them.
+        Array with the stored entries of `x`, including explicit zeros.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If `format` is unknown, if `x` has a background or no dimension; if `x` is traced, and how many entries there are depends on
-        values.
+        If `format` is unknown, or `x` has a background or is 0-dimensional. If `x` is traced and the number of its
+        entries is data-dependent.
     DensifyError
-        If the structure stores no entries, such as `LowRank`, and the policy forbids to make its dense form.
+        If the structure does not store entries (such as `LowRank`) and the policy of `densify` forbids the dense form.
 
     Examples
     --------
@@ -55,29 +55,30 @@ def to_sparse(x: Array, /, format: str = "bcoo") -> BCOO | BCSR:
     check_format(format, FORMATS)
     x = as_sparse(x, "to_sparse", without_background="jax.experimental.sparse")
     if format == "bcsr" and x.core_ndim != 2:
-        raise ValueError(f"to_sparse: the format 'bcsr' is for matrices, got {x.core_ndim} core dimensions")
+        raise ValueError(f"to_sparse: x must be a matrix for the format 'bcsr', got {x.core_ndim} core dimensions")
     x = x._in_order(tuple(range(x.core_ndim)))
     found = BCOO((x.data, jnp.stack(x.coords, axis=-1)), shape=x.shape, indices_sorted=True, unique_indices=True)
     return found if format == "bcoo" else BCSR.from_bcoo(found)
 
 
 def from_sparse(x: Any, /) -> Array:
-    """The array of one of `jax.experimental.sparse`.
+    """Convert a sparse array of JAX to an array of this namespace.
 
     Parameters
     ----------
     x : jax.experimental.sparse.BCOO or jax.experimental.sparse.BCSR
-        Batch dimensions become a batch. Entries out of range are padding, and those of equal coordinates are added.
+        Array to convert. Its batch dimensions remain batch dimensions. Entries with indices out of range are padding,
+        and duplicate entries are summed.
 
     Returns
     -------
-    Sparse
-        Or `Dense` if all dimensions of `x` are batch or dense ones.
+    Sparse or Dense
+        `Dense` if `x` has no sparse dimensions, `Sparse` otherwise.
 
     Raises
     ------
     TypeError
-        If `x` is none.
+        If `x` is neither a BCOO nor a BCSR array.
 
     Examples
     --------
@@ -104,7 +105,8 @@ def from_sparse(x: Any, /) -> Array:
     if stored.all():
         return Sparse(data, coordinates, shape)
     if x.n_batch:
-        # Each matrix has padding of its own: the constructor for traced coordinates, which may be out of range, sorts it out.
+        # Each matrix has its own padding. The constructor for traced coordinates, which may be out of range, removes
+        # it.
         sorted_out: Sparse = explicit.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
         return sorted_out
     return Sparse(data[np.flatnonzero(stored)], tuple(c[stored] for c in host), shape)

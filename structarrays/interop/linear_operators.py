@@ -1,7 +1,7 @@
-"""Products of NumPy's vectors by our matrices, and operators with operands of SciPy and pandas.
+"""Products of our matrices with NumPy's vectors, and Python operators with operands of SciPy and pandas.
 
-`scipy.sparse.linalg` takes for a linear operator whatever has ``shape``, ``dtype``, ``matvec``, ``rmatvec`` and ``rmatmat``. An iterative
-method calls these hundreds of times, so that each is one compiled call and one copy.
+`scipy.sparse.linalg` accepts any object with ``shape``, ``dtype``, ``matvec``, ``rmatvec`` and ``rmatmat`` as a linear
+operator. Iterative methods call these hundreds of times, so each is one compiled call and one copy.
 """
 
 from __future__ import annotations
@@ -32,20 +32,23 @@ if TYPE_CHECKING:
 
 @function("x1", "x2")
 def adjoint_product(x1: Array, x2: Array, /) -> Array:
-    r"""The conjugate transpose of a matrix times a vector or a matrix.
+    r"""Multiply the conjugate transpose of a matrix by a vector or a matrix.
 
     Parameters
     ----------
     x1 : array, (M, N)
+        Matrix.
     x2 : array, (M,) or (M, K)
+        Vector or matrix.
 
     Returns
     -------
     array, (N,) or (N, K)
+        The product ``x1.conj().T @ x2``.
 
     Notes
     -----
-    The vector is conjugated and not the matrix, which is larger: :math:`A^* x = \overline{A^T \overline x}`.
+    The function conjugates the vector instead of the larger matrix: :math:`A^* x = \overline{A^T \overline x}`.
     """
     complex_matrix = x1.dtype.kind == "c"
     result = matmul(matrix_transpose(x1), conj(x2) if complex_matrix else x2)
@@ -53,28 +56,34 @@ def adjoint_product(x1: Array, x2: Array, /) -> Array:
 
 
 def product(x: Array, other: Any, name: str) -> Any:
-    """What the four methods of an array give: a NumPy array that can be written to for one of NumPy, else an array of ours.
+    """Return the result of `matvec`, `rmatvec`, `matmat` or `rmatmat`.
 
     Parameters
     ----------
     x : array, (M, N)
+        Matrix.
     other : array_like
-        Of the shape that the method takes.
+        Operand, of the shape that the method takes.
     name : str
-        The method.
+        Name of the method.
+
+    Returns
+    -------
+    numpy.ndarray or Array
+        A writeable NumPy array if `other` is a NumPy array, an array of this library otherwise.
 
     Raises
     ------
     ValueError
-        If `x` is no single matrix, or the shape of `other` does not fit.
+        If `x` is not a single matrix, or the shape of `other` does not match.
     TypeError
-        If `other` is no array.
+        If `other` is not an array.
     """
     adjoint = name[0] == "r"
     shape = x.shape
     if len(shape) != 2:
         raise ValueError(
-            f"{name} is a method of matrices, got an array of shape {shape}; matmul takes stacks, x[i].{name} is that of one matrix"
+            f"{name}: x must be a matrix, got shape {shape}; use matmul for stacks of matrices, or x[i].{name} for one matrix of a stack"
         )
     size = shape[0] if adjoint else shape[1]
     given = getattr(other, "shape", None)
@@ -90,7 +99,7 @@ def product(x: Array, other: Any, name: str) -> Any:
     elif len(given) != 2 or given[0] != size:
         raise ValueError(f"{name}: the matrix must have shape ({size}, K) for one of shape {shape}, got {given}")
     result = adjoint_product(x, other) if adjoint else matmul(x, other)
-    # An array of JAX in the memory of the host cannot be written to, but some of SciPy's methods do that.
+    # Some of SciPy's methods write into the result, and the memory of an array of JAX is read-only.
     return np.array(_data(result)) if isinstance(other, np.ndarray) else result
 
 
@@ -98,17 +107,17 @@ _SCIPY = "scipy.sparse.linalg"
 
 
 def as_called(result: Array, frame: FrameType) -> Array | np.ndarray:
-    """The product of an array of ours and one of NumPy, as the code that asked for it by ``@`` needs it.
+    """Return the product of our array and a NumPy array in the type that the caller of ``@`` needs.
 
-    An array of ours to all code but that of `scipy.sparse.linalg`: from version 1.18 on SciPy makes a linear operator of ``A @ x`` where it
-    called ``A.matvec(x)`` before, and the vectors of its solvers are NumPy's, which results of the operator have to be as well.
+    The solvers of `scipy.sparse.linalg` get a NumPy array: since version 1.18 they compute ``A @ x`` instead of
+    ``A.matvec(x)``, and require NumPy vectors. All other code gets an array of this library.
 
     Parameters
     ----------
     result : Array
         The product.
     frame : frame
-        That of the code.
+        Stack frame of the caller.
     """
     if not frame.f_globals.get("__name__", "").startswith(_SCIPY) or is_traced(result):
         return result
@@ -120,7 +129,7 @@ def _data(x: Array) -> jax.Array:
 
 
 def check_matrix(x: object) -> None:
-    """Raise for what is no operator of another library: TypeError for no array of ours, ValueError for no single matrix."""
+    """Raise TypeError if `x` is not an array of this library, and ValueError if it is not a single matrix."""
     if not isinstance(x, Array):
         raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
     if x.ndim != 2:
@@ -131,19 +140,20 @@ def check_matrix(x: object) -> None:
 
 
 def combine(name: str, x1: Any, x2: Any) -> Result:
-    """Apply an operator to an array of this library and an operand that the namespace does not know.
+    """Apply a Python operator to an array of this library and a foreign operand.
 
-    An array of `scipy.sparse` is converted, a `scipy.sparse.linalg.LinearOperator` makes the other operand one (``*`` is the product, as
-    everywhere there), and a table of pandas gets the array in dense form. Every other operand gets its turn by NotImplemented.
+    An array of `scipy.sparse` is converted. With a `scipy.sparse.linalg.LinearOperator` our matrix becomes a linear
+    operator, too (``*`` is the product, as SciPy defines it). With a table of pandas our array becomes dense. For any
+    other operand the function returns NotImplemented, so that Python tries the operator of the operand.
 
     Raises
     ------
     TypeError
-        If the operand is an array of the package ``sparse``, a text, or a sequence that Python would repeat.
+        If the operand is an array of the package ``sparse``, a string, or a sequence that Python would repeat.
     """
     ours, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
     if is_pydata_sparse(other):
-        raise TypeError(f"{name}: {SPARSE}")  # its own operators would compile code for an array of ours, and fail
+        raise TypeError(f"{name}: {SPARSE}")  # its operators would compile code for our array, and fail
     if isinstance(other, (str, bytes, bytearray)) and name not in ("equal", "not_equal"):
         raise TypeError(f"{name}: {_place(other, x1)} must be an array or a number, got {type(other).__name__}")
     if isinstance(other, (list, tuple)) and name == "multiply":
@@ -166,7 +176,7 @@ def _place(operand: Any, x1: Any) -> str:
 
 
 def _with_linear_operator(name: str, x1: Any, x2: Any, ours: Array, other: Any) -> Result:
-    """The operator of SciPy; NotImplemented where it takes an array by its values: vectors and dense matrices in products."""
+    """Combine two linear operators of SciPy; NotImplemented for vectors and dense matrices, which SciPy multiplies."""
     linalg = sys.modules.get(_SCIPY)
     if linalg is None or name not in _LINEAR or not isinstance(other, linalg.LinearOperator) or len(ours.shape) != 2:
         return NotImplemented

@@ -1,7 +1,6 @@
-"""Lineax: matrices of any structure as its linear operators, with tags, and its operators as structured arrays.
+"""Conversions between structured arrays and linear operators of Lineax, with tags.
 
-Needs Lineax, ``pip install structarrays[lineax]``. Import it by name, ``structarrays.interop.lineax``: nothing else of this library
-imports Lineax.
+The module requires Lineax: ``pip install structarrays[lineax]``. Only this module imports Lineax.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 
 try:
     import equinox as eqx
-    import lineax as lx  # type: ignore[import-untyped]  # which has no types
+    import lineax as lx  # type: ignore[import-untyped]
 except ImportError as error:
     raise ImportError(
         f"structarrays.interop.lineax needs Lineax: pip install structarrays[lineax] ({error})"
@@ -40,41 +39,40 @@ __all__ = ["StructuredLinearOperator", "from_operator", "operator"]
 
 
 def operator(x: Array, /, tags: Any = ()) -> StructuredLinearOperator:
-    """A matrix as a `lineax.AbstractLinearOperator`.
+    """Convert a matrix to a linear operator of Lineax.
 
     Parameters
     ----------
     x : array, (M, N)
-        Of any structure. Integers and booleans become floating-point numbers.
-    tags : object or iterable of objects
-        What holds beside that which structure and assumptions tell, such as ``lineax.positive_semidefinite_tag``. As in Lineax it is
-        not verified.
+        Matrix of any structure. Integers and booleans are converted to the default floating-point data type.
+    tags : object or iterable of objects, default ()
+        Tags to add, such as ``lineax.positive_semidefinite_tag``. They are not verified, as in Lineax.
 
     Returns
     -------
     StructuredLinearOperator
-        Its tags are those that hold for a square matrix whatever its values are: from the bandwidths ``diagonal_tag``,
-        ``tridiagonal_tag``, ``lower_triangular_tag`` and ``upper_triangular_tag``, from a `Triangular` ``unit_diagonal_tag``, and from
-        structure and assumptions (see `structarrays.assume`) ``symmetric_tag`` and ``positive_semidefinite_tag``.
+        Operator with `tags` and the tags that follow from structure and assumptions (`structarrays.assume`) of a square
+        matrix: ``diagonal_tag``, ``tridiagonal_tag``, ``lower_triangular_tag``, ``upper_triangular_tag``,
+        ``unit_diagonal_tag``, ``symmetric_tag`` and ``positive_semidefinite_tag``.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If it is no single matrix.
+        If `x` is not a single matrix.
 
     Notes
     -----
-    What Lineax's solvers ask of an operator:
+    The solvers of Lineax access an operator in different ways:
 
-    ===============================================  ============================================================
-    `CG`, `GMRES`, `BiCGStab`, `LSMR`, `NormalCG`    products with the matrix and its transpose: no dense form
-    `Diagonal`, `Tridiagonal`                        these diagonals: no dense form
-    `LU`, `QR`, `SVD`, `Cholesky`, `Triangular`      ``as_matrix()``: the dense form, under the policy of `densify`
-    ===============================================  ============================================================
+    ===============================================  ================================================================
+    `CG`, `GMRES`, `BiCGStab`, `LSMR`, `NormalCG`    products with the matrix and its transpose, no dense form
+    `Diagonal`, `Tridiagonal`                        the diagonals, no dense form
+    `LU`, `QR`, `SVD`, `Cholesky`, `Triangular`      ``as_matrix()``, the dense form under the policy of `densify`
+    ===============================================  ================================================================
 
-    `AutoLinearSolver`, the default of `lineax.linear_solve`, selects among them by the tags.
+    `AutoLinearSolver`, the default of `lineax.linear_solve`, selects a solver by the tags.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def operator(x: Array, /, tags: Any = ()) -> StructuredLinearOperator:
 
 
 def _tags(x: Array) -> frozenset[Any]:
-    """What is known of a matrix from its type and its assumptions."""
+    """Return the tags that follow from the structure and the assumptions of a matrix."""
     if x.shape[0] != x.shape[1]:
         return frozenset()
     is_real = x.dtype.kind != "c"
@@ -115,46 +113,46 @@ def _tags(x: Array) -> frozenset[Any]:
             lx.upper_triangular_tag: below == 0,
         }
     if x.shape == (1, 1):
-        known[lx.diagonal_tag] = True  # as Lineax has it, whatever the class
+        known[lx.diagonal_tag] = True  # as in Lineax, for any class
     return frozenset(tag for tag, holds in known.items() if holds)
 
 
-class StructuredLinearOperator(lx.AbstractLinearOperator):  # type: ignore[misc]  # of a library without types
-    """The operator of a structured matrix; made by `operator`.
+class StructuredLinearOperator(lx.AbstractLinearOperator):  # type: ignore[misc]  # Lineax has no types
+    """Linear operator of a structured matrix, returned by `operator`.
 
     Attributes
     ----------
     array : Array
-        The matrix. Derivatives by the operator have its structure.
+        The matrix. Derivatives with respect to the operator have its structure.
     tags : frozenset
-        The tags of Lineax.
+        Tags of Lineax.
     """
 
     array: Any
     tags: frozenset[Any] = eqx.field(static=True)
 
     def mv(self, vector: jax.Array) -> jax.Array:
-        """The product with a vector, by the structure."""
+        """Multiply by a vector, in the structure of the matrix."""
         return matmul(self.array, vector).to_jax()
 
     def as_matrix(self) -> jax.Array:
-        """The dense form, under the policy of `structarrays.densify`."""
+        """Return the dense form, under the policy of `structarrays.densify`."""
         return densified(self.array, "lineax: as_matrix").to_jax()
 
     def transpose(self) -> StructuredLinearOperator:
-        """The operator of the transpose."""
+        """Return the operator of the transpose."""
         return StructuredLinearOperator(matrix_transpose(self.array), lx.transpose_tags(self.tags))
 
     def in_structure(self) -> jax.ShapeDtypeStruct:
-        """The shape and the dtype of the vectors that it takes."""
+        """Return the shape and data type of input vectors."""
         return jax.ShapeDtypeStruct(self.array.shape[1:], self.array.dtype)
 
     def out_structure(self) -> jax.ShapeDtypeStruct:
-        """The shape and the dtype of the vectors that it gives."""
+        """Return the shape and data type of output vectors."""
         return jax.ShapeDtypeStruct(self.array.shape[:1], self.array.dtype)
 
 
-# ---- what Lineax asks -------------------------------------------------------------------------------------------------
+# ---- functions of Lineax for the operator -----------------------------------------------------------------------------
 
 
 @lx.linearise.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
@@ -197,7 +195,7 @@ def _is_symmetric_structured_linear_operator(operator: StructuredLinearOperator)
 
 
 def _tagged(ask: Any, *tags: Any) -> None:
-    """Answer a question of Lineax by the tags of the operator."""
+    """Register a predicate of Lineax that holds if the operator has one of the tags."""
     ask.register(StructuredLinearOperator, lambda operator: not operator.tags.isdisjoint(tags))
 
 
@@ -214,24 +212,25 @@ _tagged(lx.is_negative_semidefinite, lx.negative_semidefinite_tag)
 
 
 def from_operator(operator: lx.AbstractLinearOperator, /) -> Array:
-    """The structured array of one of Lineax's linear operators.
+    """Convert a linear operator of Lineax to a structured array.
 
     Parameters
     ----------
     operator : lineax.AbstractLinearOperator
-        Of any class. Operators on pytrees become matrices of the concatenated leaves, as ``as_matrix()`` does.
+        Operator of any class. An operator on pytrees becomes the matrix that ``as_matrix()`` returns, with concatenated
+        leaves.
 
     Returns
     -------
     array, (M, N)
-        A `Diagonal` or a tridiagonal `Banded` where `operator` is known to be one, by its class or by tags; sums, multiples and
-        compositions of what their parts are; else what ``as_matrix()`` gives, as a `Triangular` or a `Dense`. Tags that say
-        symmetric or positive semidefinite become assumptions, where the structure does not say so.
+        A `Diagonal` or a tridiagonal `Banded` if the class or the tags of `operator` say so. Sums, multiples and
+        compositions are computed from the converted parts. Otherwise ``as_matrix()`` as `Triangular` or `Dense`.
+        Symmetric and positive semidefinite tags become assumptions, unless the structure implies them.
 
     Raises
     ------
     TypeError
-        If `operator` is none.
+        If `operator` is not a linear operator of Lineax.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def from_operator(operator: lx.AbstractLinearOperator, /) -> Array:
 
 
 def _converted(operator: lx.AbstractLinearOperator) -> Array:
-    """The array of an operator that is known to have few diagonals, or else of its class."""
+    """Convert an operator by its tags (diagonal or tridiagonal), or else by its class."""
     if isinstance(operator, StructuredLinearOperator):
         x: Array = operator.array
         return x

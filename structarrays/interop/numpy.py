@@ -1,8 +1,8 @@
-"""NumPy's functions on our arrays: ours in their place where there is one, else a conversion (docs/design/semantics.md).
+"""NumPy's functions on our arrays: our counterpart if there is one, a conversion otherwise (docs/design/semantics.md).
 
-NumPy hands a call of a function with one of our arrays to `Array`, and that to `function` here. Which of our functions stands for
-which of NumPy's is in `numpy_functions` and `numpy_composed`; what writes into its argument is in `numpy_writes`, ufuncs are in
-`numpy_ufuncs`, and the way to the host and back is in `numpy_host`.
+NumPy calls ``Array.__array_function__``, which calls `apply_function` here. `numpy_functions` and `numpy_composed`
+contain the counterparts, `numpy_writes` the functions that write into an argument, `numpy_ufuncs` the ufuncs, and
+`numpy_host` the conversions to and from the host.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from .._core.typing import Result
 
 
-_DATES = "of dates, which arrays of structarrays cannot hold"
+_DATES = "of dates, which structarrays does not support"
 _REFUSED = {
     "numpy.busday_count": _DATES,
     "numpy.busday_offset": _DATES,
     "numpy.is_busday": _DATES,
     "numpy.datetime_as_string": _DATES,
-    "numpy.lib.recfunctions": "of arrays with fields, which arrays of structarrays do not have",
+    "numpy.lib.recfunctions": "of arrays with fields, which structarrays does not support",
 }
 
 
-# With ``like=``; what they make is made by NumPy in any case.
+# Functions with ``like=`` that NumPy computes; the result becomes one of our arrays.
 _READERS = ("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "genfromtxt", "loadtxt", "require")
 
 
 def apply_function(
     function: Callable[..., Any], types: Collection[type], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Result:
-    """What ``function(*args, **kwargs)`` of NumPy is where one of the arguments is our array."""
+    """Compute NumPy's ``function(*args, **kwargs)`` if an argument is one of our arrays."""
     if not all(issubclass(cls, (Array, np.ndarray)) for cls in types):
-        return NotImplemented  # somebody else's array, which may know more of it
+        return NotImplemented  # an array of a third library, which may implement the function
     name = f"{function.__module__}.{function.__name__}"
     answer = numpy_functions.answer(name, args, kwargs)
     if answer is not NotImplemented:
@@ -61,23 +61,23 @@ def apply_function(
 
 
 def _refuse(name: str, types: Collection[type], kwargs: dict[str, Any]) -> None:
-    """Raise TypeError for what NumPy could do with a copy, but nobody can have meant."""
+    """Raise TypeError for calls that NumPy could run on a copy, but whose result would be useless."""
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
         raise TypeError(f"{name}: {numpy_ufuncs.MASKED}")
     what = _REFUSED.get(name) or _REFUSED.get(name.rpartition(".")[0])
     if what is not None:
-        raise TypeError(f"{name} is a function {what}; numpy.asarray(x) gives an array of NumPy")
+        raise TypeError(f"{name} is a function {what}; pass numpy.asarray(x) instead")
     if name == "numpy.lib.stride_tricks.sliding_window_view" and kwargs.get("writeable"):
         raise TypeError(
-            f"{name}: writeable=True, but the windows would be those of a copy on the host, and writes into them be lost; "
-            "write into the array itself, x[key] = value"
+            f"{name}: writeable must be False, because the windows are views of a copy on the host; write into the array "
+            "itself, x[key] = value"
         )
 
 
 def _without_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The array into which the result is to be written, however it was given, and the arguments without it."""
+    """Return `out`, given by position or keyword, and the arguments without it."""
     place = _place_of_out(function)
     if "out" in kwargs:
         kwargs = dict(kwargs)
@@ -91,7 +91,7 @@ def _without_out(
 
 @functools.cache
 def _place_of_out(function: Callable[..., Any]) -> int | None:
-    """Which positional argument ``out`` is, if any."""
+    """Return the position of the parameter ``out``, or None."""
     try:
         parameters = list(signature(function).parameters.values())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Functions of NumPy that are ours with arguments that have to be put otherwise: the parameters have NumPy's names."""
+"""Adapters of NumPy functions whose arguments differ from ours. The parameters have NumPy's names."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def joined(
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
 ) -> Result:
-    """Joined arrays in the dtype that NumPy's options ask for; NotImplemented where NumPy has an error for it."""
+    """Join arrays in the data type that NumPy's options select; NotImplemented where NumPy raises."""
     x = join([as_ours(a) for a in arrays], axis=axis)
     if dtype is None:
         return x
     return sa.astype(x, dtype, copy=False) if np.can_cast(x.dtype, dtype, casting) else NotImplemented
 
 
-# ---- new arrays, of NumPy's ``like=`` and beside another array -------------------------------------------------------
+# ---- creation functions: ``like=`` and ``*_like`` --------------------------------------------------------------------
 
 
 def _array(object: Any, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0) -> Result:
@@ -102,17 +102,17 @@ def _round(a: Any, decimals: int = 0) -> Result:
         return NotImplemented
     decimals, largest = operator.index(decimals), _largest_power(a)
     if decimals >= largest:
-        return +a  # elements that are no whole multiple of this power of ten are subnormal
+        return +a  # only subnormal elements are not a multiple of this power of ten
     if decimals > 0:
         return sa.round(a * 10.0**decimals) / 10.0**decimals
-    # Two steps, since compiled code divides by multiplying with a reciprocal, which must not be subnormal.
+    # Two steps: compiled code divides by multiplying with a reciprocal, which must not be subnormal.
     first = 10.0 ** min(-decimals, largest - 1)
     second = 10.0 ** min(-decimals - min(-decimals, largest - 1), largest - 1)
     return sa.round(a / first / second) * second * first
 
 
 def _largest_power(a: Any) -> int:
-    """The largest power of ten that the data type of an array represents, as an exponent."""
+    """Return the exponent of the largest power of ten that the data type of an array represents."""
     return int(np.log10(float(sa.finfo(a.dtype).max)))
 
 
@@ -130,7 +130,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
 
 
 def _end(value: Any, a: Array, axis: int) -> Array:
-    """What stands before or behind an array: of a number an array of length 1."""
+    """Return `prepend` or `append` of `numpy.diff` as an array; a number becomes an array of length 1."""
     end = as_ours(value)
     if end.ndim != 0:
         return end
@@ -174,7 +174,7 @@ def _unique(
 
 
 def _without_nans(values: Array) -> int:
-    """How many different values there are if all NaN, which stand last, count as one."""
+    """Return the number of distinct values if all NaN, which are last, count as one."""
     if values.dtype.kind in "biu":
         return values.shape[0]
     nans = int(np.count_nonzero(np.isnan(on_host(values, "numpy.unique"))))
@@ -199,7 +199,7 @@ def _dot(a: Any, b: Any) -> Result:
 
 def _vdot(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
-    if a.ndim == 2 and a.shape == b.shape:  # without a matrix in one dimension, which has no structure
+    if a.ndim == 2 and a.shape == b.shape:  # without flattening, which loses the structure
         return sa.sum(sa.multiply(sa.conj(a), b))
     return sa.vecdot(flat(a), flat(b))
 
@@ -222,7 +222,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 
 def _core_axes(a: Any, axis1: int, axis2: int) -> Array:
-    """The array with these two axes last."""
+    """Move these two axes to the end."""
     x = as_ours(a)
     if (axis1 % x.ndim, axis2 % x.ndim) == (x.ndim - 2, x.ndim - 1):
         return x
@@ -245,7 +245,7 @@ def _norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) ->
 
 
 def _one_triangle(a: Any, lower: bool) -> Array:
-    """A dense matrix of which NumPy reads one triangle; a structured one is Hermitian as a whole, or its structure is lost."""
+    """Mirror the triangle that NumPy reads, for a dense matrix; a structured matrix keeps its structure."""
     x = as_ours(a)
     return sa.Hermitian(x, lower=lower) if type(x) is Dense else x
 

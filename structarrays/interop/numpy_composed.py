@@ -1,6 +1,6 @@
-"""Functions of NumPy that the standard lacks, but that are made of functions which it has, so that structure is kept.
+"""NumPy functions outside the Array API standard, composed of standard functions that keep structure.
 
-The parameters have NumPy's names. What would gain nothing by it is left to NumPy.
+The parameters have NumPy's names. Functions that would not keep any structure are left to NumPy.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Result:
 
 
 def _block(arrays: Any) -> Result:
-    """Of matrices, in lists of rows."""
+    """Implement `numpy.block` for nested lists of matrices."""
     if not isinstance(arrays, list) or not all(isinstance(row, list) for row in arrays):
         return NotImplemented
     if any(isinstance(x, list) for row in arrays for x in row):
@@ -161,7 +161,10 @@ def _multi_dot(arrays: Iterable[Any]) -> Result:
 
     @cache
     def best(i: int, j: int) -> tuple[int, int]:
-        """The least number of multiplications for the factors `i` to `j`, and behind which to split them (Cormen et al., 15.2)."""
+        """Return the smallest number of multiplications for factors `i` to `j`, and the last factor of the left part.
+
+        See Cormen et al., Introduction to Algorithms, section 15.2.
+        """
         if i == j:
             return 0, i
         costs = [best(i, k)[0] + best(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1] for k in range(i, j)]
@@ -211,7 +214,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Result:
         rcond = float(np.finfo(dtype).eps)
     x, residuals, rank, s = sa.linalg.lstsq(a, b, rcond)
     if m > n:
-        # NumPy has none where the rank is not full, either; while it is being traced, a shape cannot depend on that.
+        # NumPy returns no residuals for a rank-deficient matrix, either. A traced rank cannot determine a shape.
         full = is_traced(rank) or int(rank) == n
         residuals = sa.reshape(residuals, (-1,)) if full else sa.zeros(0, dtype=residuals.dtype)
     return x, residuals, rank, s
@@ -222,7 +225,7 @@ def _over_two_axes(name: str, a: Any, s: Any = None, axes: Any = (-2, -1), norm:
 
 
 def _matrix_power(a: Any, n: Any) -> Result:
-    """Unlike ours, those of integers are integers, but for inverses."""
+    """Implement `numpy.linalg.matrix_power`: positive powers of integer matrices are integers, unlike ours."""
     a = as_ours(a)
     if a.dtype.kind not in "iu" or not isinstance(n, (int, np.integer)) or n < 1:
         result = sa.linalg.matrix_power(a, n)

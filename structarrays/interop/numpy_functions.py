@@ -1,8 +1,8 @@
-"""Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
+"""Tables of our counterparts of NumPy functions, and the translation of NumPy's arguments.
 
-Most differ from ours by the name, or by arguments that ours take by keyword: `COUNTERPARTS` lists them. The others have an adapter, in
-`numpy_adapters`, or are made of several functions, in `numpy_composed` and `numpy_reductions`. An adapter has no parameter for options
-that it does not know, or returns ``NotImplemented``: then the arrays are converted, and NumPy computes.
+`COUNTERPARTS` lists the functions that differ by their name, or by arguments that ours take by keyword. The others have
+an adapter (`numpy_adapters`) or are composed of several functions (`numpy_composed`, `numpy_reductions`). If an adapter
+lacks a parameter or returns ``NotImplemented``, NumPy computes the result on converted arrays.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from .numpy_host import Casting
 
 
-# ---- questions that need no elements --------------------------------------------------------------------------------
+# ---- queries of shape and dtype -------------------------------------------------------------------------------------
 
 
 def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
-    """The answer to a question about shape or dtype; NotImplemented for any other function."""
+    """Answer a query of shape or data type; NotImplemented for any other function."""
     question = QUESTIONS.get(name)
     return NotImplemented if question is None else question(*args, **kwargs)
 
@@ -47,7 +47,7 @@ def _size(a: Array, axis: Axes = None) -> int:
 
 
 def _empty(x: Array) -> np.ndarray:
-    """Something of the same shape for NumPy to look at."""
+    """Return a NumPy array of the same shape and data type that takes no memory."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
@@ -60,7 +60,7 @@ def _as_dtype(value: Any) -> Any:
 
 
 def _share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Whether a write to one is seen in the other: of arrays that are views of one array."""
+    """Return whether two arrays are views of one array and have common elements."""
     if not (isinstance(a, Array) and isinstance(b, Array)):
         return False
     (base, of_a), (other, of_b) = _places_in_base(a), _places_in_base(b)
@@ -68,7 +68,7 @@ def _share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 
 def _places_in_base(x: Array) -> tuple[Array, Callable[[], np.ndarray]]:
-    """The array that `x` is a view of, at last, and a function that tells which of its elements `x` has."""
+    """Return the array that owns the elements of `x`, and a function that returns the flat indices of `x` in it."""
     link = link_of(x)
     if link is None or link.base is None:
         return x, lambda: np.arange(x.size).reshape(x.shape)
@@ -99,7 +99,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "numpy.triu_indices_from": lambda arr, k=0: np.triu_indices_from(_empty(arr), k),
 }
 
-# ---- functions that are ours by another name ------------------------------------------------------------------------
+# ---- functions that differ by their name only -----------------------------------------------------------------------
 
 _SAME = (
     "argmax", "argmin", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod",
@@ -124,16 +124,16 @@ COUNTERPARTS: dict[str, str | Callable[..., Result]] = {
     **{f"numpy.nan{name}": partial(numpy_reductions.reduction, name, skip_nan=True) for name in ("prod", "sum")},
     "numpy.fix": "trunc",
 }
-"""The functions of NumPy whose arguments are ours, and the names of ours, or functions with the same kinds of parameters."""
+"""By NumPy function: the name of our function, or a function, that takes the same arguments."""
 
 ADAPTERS = {
     f"numpy.{name}": adapter
     for name, adapter in (numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_reductions.ADAPTERS).items()
 }
-"""The functions of NumPy whose arguments have to be put otherwise; an adapter's parameters have NumPy's names."""
+"""By NumPy function: the adapter that translates the arguments. Its parameters have NumPy's names."""
 
-# Options that change nothing: our arrays have no order in memory and no subclasses, sorting is stable, and a promise about the arguments
-# is not needed.
+# Options without effect: our arrays have no memory order and no subclasses, sorting is stable, and promises about the
+# arguments are not needed.
 _IDLE = {"order": ("C", "A", "K", None), "subok": (True, False), "device": ("cpu", None)}
 _IDLE_WHATEVER_VALUE = {"assume_unique", "hermitian", "kind", "sorted", "stable"}
 
@@ -141,7 +141,7 @@ _RENAMED = {"ddof": "correction", "rcond": "rtol"}
 
 
 def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
-    """The result of our function for a call of NumPy's; NotImplemented if there is none, or the arguments do not fit."""
+    """Return the result of our counterpart; NotImplemented if there is none, or it lacks an argument."""
     adapter = ADAPTERS.get(name)
     if adapter is None and name not in COUNTERPARTS:
         return NotImplemented
@@ -150,7 +150,7 @@ def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kw
         if adapter is not None:
             bound = signature(adapter).bind(**given)
     except (TypeError, ValueError):
-        return NotImplemented  # an option that the adapter does not know; or NumPy has the right words for it
+        return NotImplemented  # an option that the adapter lacks, or an error that NumPy should raise
     if adapter is not None:
         return adapter(*bound.args, **bound.kwargs)
     ours = COUNTERPARTS[name]
@@ -160,11 +160,11 @@ def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kw
 def _given(
     function: Callable[..., Any], adapter: Callable[..., Any] | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of the call by their names in NumPy, without those that only repeat the default, or change nothing."""
+    """Return the arguments by their NumPy names, without defaults and options without effect."""
     kwargs = {key: value for key, value in kwargs.items() if not _is_idle(key, value)}
     try:
         described = signature(function)
-    except ValueError:  # compiled functions have no signature in older versions of NumPy
+    except ValueError:  # in older versions of NumPy compiled functions have no signature
         described = signature(adapter)
     given = {}
     for key, value in described.bind(*args, **kwargs).arguments.items():
@@ -185,7 +185,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _transfer(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
-    """Call ours: NumPy's first arguments become our positional ones, the others go by name."""
+    """Call our function: NumPy's first arguments become our positional arguments, the others are passed by name."""
     parameters = signature(function).parameters.values()
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     known = getattr(function, "arrays", ())
@@ -207,6 +207,6 @@ def _transfer(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 
 def _as_argument(name: str, value: Any, arrays: Collection[str]) -> Any:
-    """An argument of ours; NumPy takes lists for arrays everywhere."""
+    """Convert an array argument: NumPy accepts a list wherever it accepts an array."""
     convert = name in arrays and value is not None and not is_operand(value)
     return as_ours(value) if convert else value

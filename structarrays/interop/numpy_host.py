@@ -1,4 +1,4 @@
-"""The way of our arrays to the host, where NumPy computes, and the way of results into the array that a call names with ``out``."""
+"""Conversion of our arrays to NumPy arrays on the host, and writes of results into ``out``."""
 
 from __future__ import annotations
 
@@ -30,28 +30,35 @@ if TYPE_CHECKING:
 
 @functools.cache
 def signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function; it takes some hundred microseconds to make."""
+    """Return the signature of a function; cached, because inspection takes some hundred microseconds."""
     return inspect.signature(function)
 
 
 def as_ours(x: Any) -> Array:
-    """An array of the namespace of what NumPy takes for one."""
+    """Convert an array-like object to an array of this library."""
     return x if isinstance(x, Array) else asarray(x)
 
 
 def to_numpy(
     x: Array, dtype: DTypeLike | None = None, copy: bool | None = None, *, name: str = "numpy.asarray"
 ) -> np.ndarray:
-    """The array on the host: a fresh copy, which can be written to.
+    """Convert an array to a NumPy array: by default a new copy, which is writeable.
 
     Parameters
     ----------
     x : Array
-        Any structure; expanded under the policy of `densify`.
+        Array of any structure, densified under the policy of `densify`.
     dtype : dtype, optional
-        The dtype of the result.
+        Data type of the result. The default is the data type of `x`.
     copy : bool, optional
-        With False, the read-only memory of a `Dense` on the host.
+        If False, return the read-only memory of a `Dense` on the host, or raise.
+    name : str, default "numpy.asarray"
+        Function that is named in errors.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of the shape of `x`.
 
     Raises
     ------
@@ -64,32 +71,34 @@ def to_numpy(
     if copy is False:
         shared = dense is x and not isinstance(data, jax.core.Tracer) and (dtype is None or dtype == data.dtype)
         if not shared or any(d.platform != "cpu" for d in data.devices()):
-            raise ValueError(f"{name}: copy=False, but a copy is needed of a {type(x).__name__} of dtype {x.dtype}")
+            raise ValueError(
+                f"{name}: copy must not be False, because a {type(x).__name__} of dtype {x.dtype} needs a copy; omit copy"
+            )
         return np.asarray(data)
-    return np.array(np.asarray(data), dtype)  # JAX's own is read-only, which compiled code of SciPy does not take
+    return np.array(np.asarray(data), dtype)  # JAX's memory is read-only, which compiled code of SciPy rejects
 
 
 def _expanded(x: Array, name: str) -> Dense:
     if is_traced(x):
         return densified(x, name)
-    with jax.ensure_compile_time_eval():  # a constant has values inside `jit`, too
+    with jax.ensure_compile_time_eval():  # constants have values under `jit`, too
         return densified(x, name)
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value, or a parameter of an array, is known only when a function being transformed is called."""
+    """Return whether a value, or a parameter of an array, is a tracer of JAX."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
 
 
 def on_host(value: Any, name: str) -> Any:
-    """Arguments of a function of NumPy with NumPy arrays in the place of ours.
+    """Replace our arrays in the arguments of a NumPy function by NumPy arrays.
 
     Raises
     ------
     TypeError
-        If one of them has no values, since a function is being transformed by JAX.
+        If an array is traced, so that it has no values.
     DensifyError
-        If the policy forbids to expand one.
+        If the policy of `densify` forbids the dense form of an array.
     """
     if isinstance(value, (Array, jax.core.Tracer)):
         if is_traced(value):
@@ -110,31 +119,36 @@ def _no_values(name: str) -> str:
     own = jax.numpy if where == "jax.numpy" else getattr(jax.numpy, where.removeprefix("jax.numpy."), None)
     same = f"; structarrays.structured({where}.{short})" if hasattr(own, short) else ""
     return (
-        f"{name}, or an option that it was given, has no counterpart in structarrays, so that NumPy would have to compute it, from "
-        "values; under jax.jit, grad, vmap and their like arrays have none. Ways out: a function of structarrays"
-        f"{same}; structarrays.host_function, which calls NumPy from compiled code; or the call outside of the transformation"
+        f"{name}: arrays must have values, got a traced array, because structarrays has no counterpart of the function or of an "
+        f"option. Use another function of structarrays{same}; structarrays.host_function, which calls NumPy from compiled code; or "
+        "call the function outside of jax.jit, grad and vmap"
     )
 
 
 def into(
     out: Any, result: Any, name: str, *, where: Any = True, casting: Casting = "same_kind", broadcast: bool = False
 ) -> Any:
-    """Write a result into the array that a call names with ``out``, and return that array.
+    """Write a result into `out`, and return `out`.
 
     Parameters
     ----------
     out : Array, numpy.ndarray, or a tuple of these and None
-        As many as there are results.
+        Destination of each result.
     result : array or tuple of arrays
-        What was computed.
+        Results of the function.
     name : str
-        The function, for errors.
-    where : bool or array of bool
-        Which elements are written.
-    casting : str
-        What may be lost on the way to the dtype of `out`, in NumPy's words.
-    broadcast : bool
-        Whether `out` may be larger, as the results of ufuncs may.
+        Function that is named in errors.
+    where : bool or array of bool, default True
+        Mask of the elements to write.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, default "same_kind"
+        Which casts to the data type of `out` are allowed, as in NumPy.
+    broadcast : bool, default False
+        Whether a result may be broadcast to the shape of `out`, as in ufuncs.
+
+    Returns
+    -------
+    Array, numpy.ndarray or tuple
+        The destination, or the result where the destination is None.
     """
     if isinstance(out, tuple):
         if len(out) == 1:
@@ -148,10 +162,10 @@ def into(
         result = np.asarray(result)
     shape = out.shape if broadcast else result.shape
     if out.shape != shape or (broadcast and np.broadcast_shapes(out.shape, result.shape) != out.shape):
-        raise ValueError(f"{name}: out has shape {out.shape}, but the result has shape {result.shape}")
+        raise ValueError(f"{name}: out must have the shape of the result, {result.shape}, got {out.shape}")
     if not np.can_cast(result.dtype, out.dtype, casting):
         raise TypeError(
-            f"{name}: a result of dtype {result.dtype} cannot be cast to that of out, {out.dtype}, by {casting!r}"
+            f"{name}: a result of dtype {result.dtype} cannot be cast to the dtype of out, {out.dtype}, with casting={casting!r}"
         )
     if not isinstance(out, Array):
         np.copyto(out, on_host(result, name), casting=casting, where=on_host(where, name))
@@ -167,7 +181,7 @@ def into(
 
 
 def while_written(out: Any, inputs: Iterable[Any]) -> AbstractContextManager[Any]:
-    """The context of a call with `out`: the lock if `out` is one of the inputs. Otherwise a write of another thread in between would be lost."""
+    """Return the context of a call with `out`: the lock if `out` is an input, which protects writes of other threads."""
     outs = out if isinstance(out, tuple) else (out,)
     own = any(isinstance(o, Array) and any(o is x for x in inputs) for o in outs)
     return writes.LOCK if own else contextlib.nullcontext()

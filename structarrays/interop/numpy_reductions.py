@@ -1,6 +1,7 @@
-"""Reductions with NumPy's options, such as ``where`` and ``initial``, and those that leave NaN out; structure stays in both.
+"""Structured reductions with NumPy's options, such as ``where`` and ``initial``, and reductions that ignore NaN.
 
-The parameters of the adapters have NumPy's names. Where only NaN is left the result is NaN, as NumPy's, which warns of it.
+The parameters of the adapters have NumPy's names. A slice with only NaN gives NaN, as in NumPy, which warns in
+addition.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .._core.typing import Axes, DTypeLike, Result, Static
 
 
-# What an element that `where` leaves out counts as, and what joins `initial` to the result.
+# The value of an element that `where` excludes, and the function that combines `initial` with the result.
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "max": None, "min": None}
 _JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
@@ -40,23 +41,23 @@ def reduction(
     where: Any = True,
     skip_nan: bool = False,
 ) -> Result:
-    """A reduction of ours with NumPy's options.
+    """Reduce an array with NumPy's options.
 
     Parameters
     ----------
-    name : str
-        ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"any"`` or ``"all"``.
+    name : {"sum", "prod", "max", "min", "any", "all"}
+        Name of the reduction.
     x : array_like
-        What is reduced.
+        Array to reduce.
     axis, dtype, keepdims, initial, where
-        As of NumPy's functions; None for `initial` is none.
-    skip_nan : bool
-        Whether a sum or a product leaves NaN out.
+        Options of NumPy's functions.
+    skip_nan : bool, default False
+        Whether a sum or a product ignores NaN.
 
     Returns
     -------
     Array
-        NotImplemented for what only NumPy has.
+        The result, or NotImplemented for options that only NumPy supports.
     """
     x = _without_nan(x, _NEUTRAL[name]) if skip_nan else as_ours(x)
     if name in ("any", "all", "max", "min") and dtype is not None:
@@ -77,7 +78,7 @@ def reduction(
 
 
 def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
-    """The array in which the elements that `where` leaves out change nothing."""
+    """Replace the elements that `where` excludes by the neutral element of the reduction."""
     where = condition_of(where)
     if where is NotImplemented or where.ndim > x.ndim:
         return NotImplemented
@@ -92,7 +93,7 @@ def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
 
 
 def condition_of(where: Any) -> Result:
-    """The argument ``where`` as an array; NotImplemented where NumPy has an error, since it is not boolean."""
+    """Convert the argument ``where`` to an array; NotImplemented if it is not boolean, so that NumPy raises."""
     try:
         where = sa.asarray(where if hasattr(where, "dtype") else np.asarray(where, bool))
     except (TypeError, ValueError):
@@ -101,7 +102,7 @@ def condition_of(where: Any) -> Result:
 
 
 def zero_like(x: Array) -> Array | np.ndarray:
-    """Zeros that cost no structure beside `x`: an array of the same pattern, or the number."""
+    """Return zeros that keep the structure of `x` in `where`: an array of the same pattern, or a scalar."""
     if not (x.stores_entries and x.linear):
         return np.zeros((), x.dtype)
     background = None if x.background is None else jnp.zeros_like(x.background)
@@ -124,12 +125,12 @@ def _mean(
 
 
 def flat(a: Any) -> Array:
-    """The array in one dimension."""
+    """Flatten an array."""
     return sa.reshape(as_ours(a), (-1,))
 
 
 def along(function: Callable[..., Result], a: Any, axis: int | None, **options: Any) -> Result:
-    """The result of a function along an axis; if `axis` is None, of the flat array."""
+    """Apply a function along an axis, or to the flattened array if `axis` is None."""
     return function(flat(a), axis=0, **options) if axis is None else function(as_ours(a), axis=axis, **options)
 
 
@@ -137,12 +138,12 @@ def along(function: Callable[..., Result], a: Any, axis: int | None, **options: 
 
 
 def _has_nan(x: Array) -> bool:
-    """Whether numbers of this dtype may be NaN."""
+    """Return whether elements of this data type can be NaN."""
     return x.dtype.kind not in "biu"
 
 
 def _without_nan(a: Any, value: Any = 0) -> Array:
-    """The array with a number for NaN; off the pattern there is none, so the structure stays."""
+    """Replace NaN by a value. Structural zeros are never NaN, so the structure is kept."""
     x = as_ours(a)
     return sa.where(sa.isnan(x), value, x) if _has_nan(x) else x
 
@@ -158,7 +159,7 @@ def _nanextreme(name: str, beyond: float, a: Any, axis: Axes = None, keepdims: b
 
 
 def _count(a: Array, axis: Axes, keepdims: bool) -> Array:
-    """How many numbers are left, as real numbers of the dtype."""
+    """Return the number of elements that are not NaN, in the real data type of the array."""
     missing = sa.sum(sa.astype(sa.isnan(a), a.real.dtype), axis=axis, keepdims=keepdims)
     return a.size // max(1, missing.size) - missing
 
@@ -185,7 +186,7 @@ def _nanspread(
         return NotImplemented
     if not _has_nan(a):
         return getattr(sa, name)(sa.astype(a, float), axis=axis, correction=ddof, keepdims=keepdims)
-    # With the mean in the place of NaN neither the mean nor the sum of the squared distances from it changes.
+    # Replacing NaN by the mean changes neither the mean nor the sum of squared deviations.
     absent = sa.astype(sa.isnan(a), a.dtype)
     left = _count(a, axis, True)
     whole = _without_nan(a)

@@ -1,7 +1,8 @@
 """NumPy's ufuncs on our arrays, with their options and methods (docs/design/semantics.md).
 
-A ufunc that has a counterpart in the standard is ours, with structure kept; ``where``, ``dtype`` and ``out`` are computed around it,
-and so are ``reduce``, ``accumulate`` and ``outer``. All else NumPy computes on converted arrays.
+A ufunc with a counterpart in the Array API standard calls our function, which keeps the structure. This module
+implements ``where``, ``dtype``, ``out``, ``reduce``, ``accumulate`` and ``outer`` in addition. NumPy computes all other
+calls on converted arrays.
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ UFUNCS = {
         "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "vecdot",
     )
 }  # fmt: skip
-"""The ufuncs that are functions of ours, by NumPy's names."""
+"""Our functions, by the names of NumPy's ufuncs."""
 
 REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
 ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 
-# What may be given without that the result changes: our arrays have no order in memory, and no subclasses.
+# Options without effect: our arrays have no memory order and no subclasses.
 _IDLE = ("order", "subok")
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Result:
-    """What ``ufunc.method(*inputs, **kwargs)`` is where one of the arguments is our array."""
+    """Compute ``ufunc.method(*inputs, **kwargs)`` if an argument is one of our arrays."""
     kwargs = {k: v for k, v in kwargs.items() if k not in _IDLE and not _is_default(k, v)}
     out = kwargs.pop("out", None)
     if not all(_is_ours_to_take(v) for v in (*inputs, *(out if isinstance(out, tuple) else ()))):
-        if any(is_table(v) for v in inputs) and out is None:  # pandas leaves it to the array, as it does with operators
+        if any(is_table(v) for v in inputs) and out is None:  # pandas defers to the array, as in operators
             return getattr(ufunc, method)(*on_host(inputs, f"numpy.{ufunc.__name__}"), **kwargs)
         return NotImplemented
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
@@ -77,7 +78,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 def _computed(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any], out: Any, name: str
 ) -> Result:
-    """The result of a ufunc, written into `out` if given."""
+    """Compute a ufunc, and write the result into `out` if given."""
     result = NotImplemented
     if method == "__call__":
         result = _with_options(ufunc, inputs, name, out, **kwargs)
@@ -97,41 +98,41 @@ def _computed(
 def _by_numpy(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any], out: Any, name: str
 ) -> Result:
-    """The result that NumPy has for converted arrays."""
+    """Let NumPy compute the result on converted arrays."""
     if "where" in kwargs and out is not None:
-        kwargs = kwargs | {"out": out}  # whose elements stay where the condition is false
+        kwargs = kwargs | {"out": out}  # keeps its elements where the condition is false
     result = getattr(ufunc, method)(*on_host(inputs, name), **on_host(kwargs, name))
     if out is None:
         return result
-    # NumPy has looked at the shape and the dtype of what it filled; its casting rule holds for ours as well.
+    # NumPy has checked the shape and dtype of its own arrays. Its casting rule holds for ours as well.
     casting = kwargs.get("casting", "same_kind")
     return into(out, result, name, casting=casting, broadcast=method in ("__call__", "outer"))
 
 
 def _is_ours_to_take(value: Any) -> bool:
-    """Whether an argument is something that has no claim of its own on the call."""
+    """Return False for an object of a third library with ``__array_ufunc__``, which takes precedence."""
     if value is None or is_operand(value) or isinstance(value, (np.ndarray, list, tuple)):
         return True
     return not hasattr(value, "__array_ufunc__")
 
 
-MASKED = "an argument is a masked array, whose mask would be lost: numpy.ma has functions for it, which take numpy.asarray(x)"
+MASKED = "arguments must not be masked arrays, because the mask would be lost; use numpy.ma with numpy.asarray(x)"
 
 
 def _refuse(name: str, inputs: Iterable[Any]) -> None:
-    """Raise TypeError for arrays of objects, dates or fields, of which NumPy would make objects, and for masked ones."""
+    """Raise TypeError for masked arrays, and for arrays of objects, dates or fields."""
     for value in inputs:
         if isinstance(value, np.ma.MaskedArray):
             raise TypeError(f"{name}: {MASKED}")
         if isinstance(value, np.ndarray) and not (value.dtype.kind in "biufcSU" or _is_small_float(value.dtype)):
             raise TypeError(
-                f"{name}: an operand has dtype {value.dtype}, which structarrays has not; convert it to a dtype of numbers, or let "
-                "NumPy compute, with numpy.asarray(x) for the array of structarrays"
+                f"{name}: operands must have a numeric or boolean dtype, got {value.dtype}; convert the operand, or pass "
+                "numpy.asarray(x) for the array of structarrays"
             )
 
 
 def _is_small_float(dtype: np.dtype) -> bool:
-    """Whether this is one of JAX's formats, such as bfloat16, which NumPy takes for bytes."""
+    """Return whether a data type is one of JAX's, such as bfloat16, whose kind in NumPy is V (void)."""
     return dtype.names is None and dtype.kind == "V" and jnp.issubdtype(dtype, jnp.floating)
 
 
@@ -155,7 +156,7 @@ def _with_options(
     casting: Casting = "same_kind",
     **others: Any,
 ) -> Result:
-    """The result of our function, in `out` where there is one."""
+    """Call our function with the options of a ufunc, and write the result into `out` if given."""
     if others and not (ufunc.__name__ == "vecdot" and set(others) == {"axis"}):
         return NotImplemented
     condition = True if where is True else condition_of(where)
@@ -175,14 +176,14 @@ def _with_options(
 
 
 def _where(condition: Any, result: Any) -> Array:
-    """The result where the condition is true, zeros (in NumPy: whatever was there) where it is false."""
+    """Return the result where the condition is true, and zeros elsewhere (uninitialized in NumPy)."""
     return sa.where(condition, result, zero_like(result))
 
 
 def _call_in(dtype: np.dtype, casting: Casting, ufunc: np.ufunc, inputs: Sequence[Any]) -> Result:
-    """The result where ``dtype`` says in which one is computed."""
+    """Compute in the data type that the option ``dtype`` selects."""
     if not all(np.can_cast(v.dtype, dtype, casting) for v in inputs if hasattr(v, "dtype")):
-        return NotImplemented  # NumPy has the right words for it
+        return NotImplemented  # where NumPy raises
     result = _call(ufunc, [sa.astype(sa.asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
     alike = result is not NotImplemented and not isinstance(result, tuple) and result.dtype == dtype
     return result if alike else NotImplemented
@@ -195,14 +196,14 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
     function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ""))
     if function is None:
         return NotImplemented
-    if ufunc.__name__.startswith("logical_"):  # NumPy takes any dtype for a truth value
+    if ufunc.__name__.startswith("logical_"):  # NumPy accepts any dtype as truth values
         inputs = [v if _dtype(v).kind == "b" else sa.astype(sa.asarray(v), bool) for v in inputs]
     if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
         return NotImplemented  # where NumPy raises
     allowed: Any = KINDS.get(getattr(function, "kinds", "all"))
     arrays = [v for v in inputs if hasattr(v, "dtype")]
     if any(v.dtype.kind not in allowed for v in arrays if v.dtype.kind in "biufc"):
-        # Unlike the standard NumPy counts with booleans, and where there are numbers beside them so can we.
+        # NumPy computes with booleans, unlike the standard. With a numeric operand the common dtype is well defined.
         common = dtypes.promote(*(v.dtype for v in arrays))
         if common.kind not in allowed:
             return NotImplemented
@@ -211,7 +212,7 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
 
 
 def as_array(value: Any) -> Result:
-    """Any value as an array of ours, or NotImplemented."""
+    """Convert a value to an array of this library, or return NotImplemented."""
     try:
         return sa.asarray(value)
     except (TypeError, ValueError):
@@ -222,11 +223,11 @@ def _dtype(value: Any) -> np.dtype:
     return value.dtype if hasattr(value, "dtype") else np.result_type(value)
 
 
-# ---- ufuncs that are made of several functions ------------------------------------------------------------------------
+# ---- ufuncs that are composed of several functions --------------------------------------------------------------------
 
 
 def _of_kinds(kinds: str, function: Callable[..., Any]) -> Callable[..., Result]:
-    """The function of operands of these kinds of dtypes; NumPy computes with others, or raises."""
+    """Restrict a function to operands of these kinds; for others NumPy computes, or raises."""
     return lambda *inputs: function(*inputs) if all(_dtype(v).kind in kinds for v in inputs) else NotImplemented
 
 
@@ -257,7 +258,7 @@ COMPOSED: dict[str, Callable[..., Result]] = {
     "degrees": _scaled(180 / math.pi),
     "divmod": _of_kinds("iuf", lambda x1, x2: (sa.floor_divide(x1, x2), sa.remainder(x1, x2))),
     "exp2": _of_kinds("iuf", lambda x: sa.pow(2.0, sa.asarray(x))),
-    "imag": _of_kinds("c", lambda x: sa.imag(x)),  # a ufunc since NumPy 2.5, of which `numpy.imag` is none
+    "imag": _of_kinds("c", lambda x: sa.imag(x)),  # a ufunc since NumPy 2.5; `numpy.imag` is not one
     "matvec": _matvec,
     "rad2deg": _scaled(180 / math.pi),
     "radians": _scaled(math.pi / 180),
@@ -270,7 +271,7 @@ COMPOSED: dict[str, Callable[..., Result]] = {
 
 
 def _reduce(ufunc: np.ufunc, x: Any, *, axis: Axes = 0, **options: Any) -> Result:
-    """A reduction by a ufunc is over the first axis, if it does not say so."""
+    """Reduce by a ufunc; the default axis is the first."""
     known = REDUCTIONS.get(ufunc.__name__)
     if known is None or not isinstance(x, Array) or set(options) - {"dtype", "keepdims", "initial", "where"}:
         return NotImplemented
@@ -285,7 +286,7 @@ def _accumulate(ufunc: np.ufunc, x: Any, *, axis: Axes = 0, dtype: DTypeLike | N
 
 
 def _outer(ufunc: np.ufunc, inputs: Sequence[Any], name: str, out: Any, **options: Any) -> Result:
-    """All pairs of elements: the first operand with as many axes behind it as the second has."""
+    """Apply a ufunc to all pairs of elements."""
     x1, x2 = map(as_array, inputs)
     if x1 is NotImplemented or x2 is NotImplemented or ufunc.signature is not None:
         return NotImplemented
@@ -296,7 +297,7 @@ def _outer(ufunc: np.ufunc, inputs: Sequence[Any], name: str, out: Any, **option
 
 
 def _at(ufunc: np.ufunc, inputs: Sequence[Any], name: str) -> None:
-    """Unbuffered operations at indices: on the host, and written back."""
+    """Apply a ufunc at indices without buffering: on the host, then written back."""
     x = inputs[0]
     host, *others = on_host(inputs, name)
     ufunc.at(host, *others)

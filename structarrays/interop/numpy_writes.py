@@ -1,7 +1,7 @@
-"""NumPy's functions that write into their argument: assignments ``x[key] = values``, which our arrays take (docs/design/semantics.md).
+"""NumPy functions that write into an argument, as assignments ``x[key] = values`` (docs/design/semantics.md).
 
-A write that fits the pattern keeps the structure, one that does not gives the array the narrowest structure that can hold it, as any
-assignment does.
+As in any assignment, a write inside of the pattern keeps the structure. A write outside of the pattern changes the
+array to the narrowest structure that can represent the result.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def write(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function of NumPy that writes into its first argument: one of ours by an assignment, NumPy's own by NumPy."""
-    bound = signature(WRITES[name]).bind(*args, **kwargs)  # raises for what NumPy's does not take either
+    """Run a NumPy function that writes into its first argument: our array by an assignment, a NumPy array by NumPy."""
+    bound = signature(WRITES[name]).bind(*args, **kwargs)  # raises where NumPy raises
     target, *_ = bound.args
     if not isinstance(target, Array):
         args, kwargs = on_host(bound.args[1:], name), on_host(bound.kwargs, name)
@@ -36,15 +36,17 @@ def write(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs
 def _copyto(dst: Array, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     src = sa.asarray(src)
     if not np.can_cast(src.dtype, dst.dtype, casting):
-        raise TypeError(f"numpy.copyto: dtype {src.dtype} cannot be cast to that of dst, {dst.dtype}, by {casting!r}")
+        raise TypeError(
+            f"numpy.copyto: dtype {src.dtype} cannot be cast to the dtype of dst, {dst.dtype}, with casting={casting!r}"
+        )
     dst[...] = src if where is True else sa.where(where, src, dst)
 
 
 def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
-        raise ValueError(f"numpy.fill_diagonal: a must have two dimensions or more, got shape {a.shape}")
+        raise ValueError(f"numpy.fill_diagonal: a must have at least two dimensions, got shape {a.shape}")
     if a.ndim > 2 and len(set(a.shape)) > 1:
-        raise ValueError(f"numpy.fill_diagonal: all dimensions of a must be of equal length, got shape {a.shape}")
+        raise ValueError(f"numpy.fill_diagonal: all dimensions of a must have equal length, got shape {a.shape}")
     rows = np.arange(min(a.shape))
     columns = rows
     if wrap and a.ndim == 2:
@@ -59,7 +61,7 @@ def _put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _in_range(name: str, indices: np.ndarray, size: int, mode: str = "raise") -> np.ndarray:
-    """Indices that are not negative."""
+    """Normalize indices to nonnegative ones, as `mode` says."""
     if mode == "clip":
         clipped: np.ndarray = np.clip(indices, 0, size - 1)
         return clipped
@@ -85,7 +87,7 @@ def _place(arr: Array, mask: Any, vals: Any) -> None:
     name = "numpy.place"
     mask = np.asarray(on_host(mask, name), bool)
     if mask.size != arr.size:
-        raise ValueError(f"{name}: mask must have as many elements as arr, {arr.size}, got {mask.size}")
+        raise ValueError(f"{name}: mask must have the number of elements of arr, {arr.size}, got {mask.size}")
     if not mask.any():
         return
     vals = np.asarray(on_host(vals, name))
@@ -103,7 +105,7 @@ def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> 
         _assign(arr, np.unravel_index(_in_range(name, indices, arr.size), arr.shape), values)
         return
     if indices.ndim != arr.ndim:
-        raise ValueError(f"{name}: indices must have as many dimensions as arr, {arr.ndim}, got {indices.ndim}")
+        raise ValueError(f"{name}: indices must have the number of dimensions of arr, {arr.ndim}, got {indices.ndim}")
     axis = range(arr.ndim)[axis]
     grid = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
     grid[axis] = _in_range(name, indices, arr.shape[axis])
@@ -113,15 +115,15 @@ def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> 
 
 
 def _assign(x: Array, places: Sequence[np.ndarray], values: Any) -> None:
-    """Write values, repeated as often as it takes, to places in their order: of several values for one place the last stays."""
+    """Write values to positions in order, repeating them as needed. The last value for a position is kept."""
     count = len(places[0])
-    values = sa.astype(sa.asarray(values), x.dtype, copy=False)  # NumPy casts, whatever is lost
+    values = sa.astype(sa.asarray(values), x.dtype, copy=False)  # an unsafe cast, as in NumPy
     if values.ndim != 0:
         if values.size == 0:
             return
         flat = sa.reshape(values, (-1,))
         values = flat if flat.size == count else sa.take(flat, np.arange(count) % flat.size)
-        # XLA writes to equal places in any order.
+        # XLA writes to duplicate positions in any order.
         linear = np.ravel_multi_index(places, x.shape)
         last = count - 1 - np.unique(linear[::-1], return_index=True)[1]
         if len(last) < count:
@@ -139,4 +141,4 @@ WRITES: dict[str, Callable[..., None]] = {
     "numpy.put_along_axis": _put_along_axis,
     "numpy.putmask": _putmask,
 }
-"""By NumPy's names; the parameters are NumPy's, too."""
+"""Implementations by NumPy's names; the parameters have NumPy's names, too."""

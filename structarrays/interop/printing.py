@@ -1,4 +1,4 @@
-"""How arrays look: `repr` names the class and what is stored, `str` shows the numbers."""
+"""`repr` and `str` of arrays: `repr` shows the class and the stored entries, `str` the elements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .._core.families.factored import Factored
 from .._core.text import array_text, inline, leaf_text, readable, size_text
 
 _SMALL = 12
-"""Structured matrices up to this size are shown by `str` entry by entry."""
+"""Largest number of rows and columns of a structured matrix whose elements `str` shows."""
 
 
 def to_repr(x: Array) -> str:
-    """The `repr` of an array. The function never raises, and reads only the elements that it shows."""
+    """Return the `repr` of an array. The function never raises, and reads only the elements that it shows."""
     if is_readable(x):
         try:
             return _dense_repr(x) if type(x) is Dense else _structured_repr(x)
@@ -28,15 +28,15 @@ def to_repr(x: Array) -> str:
 
 
 def _parameters(x: Array) -> list[str]:
-    """A short text for each parameter of an array, or for the object in its place."""
+    """Return a short text for each leaf of an array, which may be any object."""
     values = x._value[0]
     if len(values) > 1 and values[-1] is None:
-        values = values[:-1]  # most often the missing background
+        values = values[:-1]  # usually the missing background
     return [to_repr(value) if isinstance(value, Array) else leaf_text(value) for value in values]
 
 
 def is_readable(x: Array) -> bool:
-    """Whether this process can read the values of all parameters of an array. The background may be None."""
+    """Return whether this process can read the values of all parameters. The background may be None."""
     *first, last = x._value[0]
     values = first if first and last is None and x.stores_entries else (*first, last)
     return all(is_readable(value) if isinstance(value, Array) else readable(value) for value in values)
@@ -59,19 +59,19 @@ def _structured_repr(x: Array) -> str:
 
 
 def _stored(x: Array) -> int:
-    """How many numbers an array stores; coordinates are none."""
+    """Return the number of stored entries, without coordinates."""
     if isinstance(x, Factored):
         return sum(map(_stored, x.parts))
     return sum(leaf.size for leaf in (x.entries if x.stores_entries and not x.static_pattern else parameters(x)))
 
 
 def _tree(x: Factored) -> str:
-    """The parts of a factored array below it, each on a line of its own and indented."""
+    """Return the parts of a factored array, indented and one per line."""
     return "".join("\n    " + _part(part).replace("\n", "\n    ") for part in x.parts)
 
 
 def _part(x: Array) -> str:
-    """A part of a factored array; of a dense one only what fits a line."""
+    """Return the text of a part of a factored array; a dense part takes one line."""
     if type(x) is not Dense or not readable(x._value[0][0]):
         return to_repr(x)
     text = " ".join(inline(x._value[0][0])[0].split())
@@ -88,7 +88,7 @@ def _dense_repr(x: Array) -> str:
         shape = "" if data.shape == (0,) else f", shape={data.shape}"
         return f"{prefix}[]{shape}{_assumed(x)}{suffix}"
     text = prefix + array_text(data, prefix, suffix=",") + _assumed(x)
-    # As NumPy does: the dtype goes onto a line of its own where it would run over.
+    # As in NumPy, the dtype goes to a new line if the last line would be too long.
     last = len(text) - (text.rfind("\n") + 1)
     if last + len(suffix) > np.get_printoptions()["linewidth"]:
         suffix = ",\n" + " " * len(prefix) + suffix[2:]
@@ -103,7 +103,10 @@ def _assumed(x: Array) -> str:
 
 
 def to_str(x: Array) -> str:
-    """The `str` of an array: its elements, with a dot for each structural zero of a small matrix. The function never raises."""
+    """Return the `str` of an array: its elements, with a dot for each structural zero of a small matrix.
+
+    The function never raises.
+    """
     if is_readable(x):
         try:
             return _numbers(x)
@@ -127,7 +130,7 @@ def _numbers(x: Array) -> str:
 
 
 def _dotted(dense: np.ndarray, stored: np.ndarray) -> str:
-    """Matrices with dots in the place of what is not stored."""
+    """Format a matrix with dots instead of structural zeros."""
     values = dense[stored]
     texts = np.array2string(values, separator="|", max_line_width=10**6, threshold=values.size + 1)[1:-1].split("|")
     texts = [t.strip(" ") if values.dtype.kind not in "fc" else t for t in texts]

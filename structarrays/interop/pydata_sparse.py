@@ -1,7 +1,6 @@
-"""PyData's package ``sparse``: conversions from and to its arrays.
+"""Conversions from and to the arrays of PyData's package ``sparse``.
 
-Needs that package, ``pip install structarrays[pydata-sparse]``. Import it by name, ``structarrays.interop.pydata_sparse``: nothing else
-of this library imports it.
+The module requires the package: ``pip install structarrays[pydata-sparse]``. Only this module imports it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 try:
-    import sparse  # type: ignore[import-untyped]  # which has no types
+    import sparse  # type: ignore[import-untyped]
 except ImportError as error:
     raise ImportError(
         f"structarrays.interop.pydata_sparse needs sparse: pip install structarrays[pydata-sparse] ({error})"
@@ -28,28 +27,29 @@ FORMATS = ("coo", "gcxs", "dok")
 
 
 def to_sparse(x: Array, /, format: str = "coo") -> sparse.SparseArray:
-    """An array as one of the package ``sparse``.
+    """Convert an array to an array of the package ``sparse``.
 
     Parameters
     ----------
-    x : array
-        Of any structure and number of dimensions but none. A batch becomes dimensions like all others, the background the fill value.
-    format : str
-        ``"coo"``, ``"gcxs"`` or ``"dok"``.
+    x : array, (..., M, N)
+        Array of any structure with at least one dimension. Batch dimensions become ordinary dimensions. The background
+        value becomes the fill value.
+    format : {"coo", "gcxs", "dok"}, default "coo"
+        Format of the result.
 
     Returns
     -------
     sparse.SparseArray
-        With the entries that `x` stores (but of zeros among them the package may drop some).
+        Array with the stored entries of `x`. The package may drop explicit zeros.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If `format` is unknown, or `x` has no dimension, or a background that differs within the batch.
+        If `format` is unknown, or `x` is 0-dimensional, or its background differs within the batch.
     DensifyError
-        If the structure stores no entries, such as `LowRank`, and the policy forbids to make its dense form.
+        If the structure does not store entries (such as `LowRank`) and the policy of `densify` forbids the dense form.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def to_sparse(x: Array, /, format: str = "coo") -> sparse.SparseArray:
         fills = np.asarray(x.background).ravel()
         if fills.size and (fills != fills[0]).any() and not (fills != fills).all():
             raise ValueError(
-                "to_sparse: an array of the package sparse has one fill value, but the backgrounds of x differ"
+                "to_sparse: x must have one background value, got different values within the batch; convert x[i] one at a time"
             )
         fill = fills[0] if fills.size else fill
     data, coordinates = np.array(x.data), [np.asarray(c) for c in x.coords]
@@ -76,22 +76,22 @@ def to_sparse(x: Array, /, format: str = "coo") -> sparse.SparseArray:
 
 
 def from_sparse(x: Any, /) -> Array:
-    """The array of one of the package ``sparse``.
+    """Convert an array of the package ``sparse`` to an array of this namespace.
 
     Parameters
     ----------
     x : sparse.SparseArray
-        `COO`, `GCXS` or `DOK`, of any number of dimensions but none.
+        `COO`, `GCXS` or `DOK` array with at least one dimension.
 
     Returns
     -------
     Sparse
-        All dimensions are core dimensions; a fill value other than zero is the background.
+        Array whose dimensions are all core dimensions. A nonzero fill value becomes the background value.
 
     Raises
     ------
     TypeError
-        If `x` is none.
+        If `x` is not an array of the package ``sparse``.
 
     Examples
     --------

@@ -1,17 +1,17 @@
-"""PyTensor: its graphs run on structured arrays (`function`), and structured matrices stand in its graphs (`StructuredMatrix`).
+"""PyTensor graphs on structured arrays (`function`), and structured matrices in PyTensor graphs (`StructuredMatrix`).
 
-Needs PyTensor, ``pip install structarrays[pytensor]``. Import it by name: nothing else of this library imports PyTensor.
+The module requires PyTensor: ``pip install structarrays[pytensor]``. Only this module imports PyTensor.
 
-PyTensor's conversion to JAX sets JAX's switch ``jax_enable_x64`` when it is imported, to whether PyTensor's own ``floatX`` is
-``"float64"``. Importing this module leaves the switch as it is; since PyTensor does so at its first import only, a graph that is compiled
-by ``mode="JAX"`` afterwards doesn't set it either. Switch it on with ``jax.config.update("jax_enable_x64", True)``.
+On its first import, PyTensor's JAX backend sets JAX's option ``jax_enable_x64`` according to PyTensor's ``floatX``.
+This module imports that backend and restores the option, so a later ``mode="JAX"`` does not change it. Call
+``jax.config.update("jax_enable_x64", True)`` to enable 64 bits.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# The first import of PyTensor is that of its operations here: it keeps the switch, and says what is missing.
+# This import must be the first of PyTensor: it restores jax_enable_x64, and raises if PyTensor is missing.
 from .pytensor_ops import (
     VALUELESS,
     StructuredMatMul,
@@ -65,46 +65,51 @@ def function(
     *,
     rewrite: bool = True,
 ) -> Callable[..., Any]:
-    """Compile a PyTensor graph for JAX into a function of structured arrays.
+    """Compile a PyTensor graph into a function of structured arrays.
 
-    It is `pytensor.function` with ``mode="JAX"`` but for the arrays that it takes: `structured` runs the graph, so that each operation
-    keeps the structure that its function of this namespace keeps.
+    The function is similar to `pytensor.function` with ``mode="JAX"``, but it accepts structured arrays. `structured`
+    runs the graph, so that each operation keeps the structure that the corresponding function of this namespace keeps.
 
     Parameters
     ----------
     inputs : sequence of tensor variables
-        Those of the arguments, in their order. Shared variables are no arguments: the function reads them when it is called.
+        Arguments of the function, in order. Shared variables are not arguments: the function reads their values when it
+        is called.
     outputs : variable, or sequence of variables
-        What the function computes.
-    rewrite : bool
-        Whether PyTensor may rewrite the graph as it does for JAX. Without, some graphs cannot be compiled for JAX.
+        Results of the function.
+    rewrite : bool, default True
+        Whether PyTensor rewrites the graph for JAX. Some graphs cannot be compiled for JAX without rewriting.
 
     Returns
     -------
     callable
-        With an argument for each input: an array of any structure, of JAX or of NumPy, or a number, of the number of dimensions and
-        the static shape of the input, and of its dtype or of one that is cast to it without loss. It returns one result, or a list if
-        `outputs` is a sequence: structured arrays where the structure is kept, else arrays of JAX, of the dtypes of the graph.
+        Function with one argument for each input: an array of any structure, of JAX or of NumPy, or a number. An
+        argument must have the number of dimensions and the static shape of its input, and a data type that can be cast
+        to the data type of the input without loss. The function returns one result, or a list if `outputs` is a
+        sequence. Results are structured arrays where the structure is kept and arrays of JAX otherwise, in the data
+        types of the graph.
 
     Raises
     ------
     TypeError
-        If an input is no tensor variable; when called, if there are more or fewer arguments, or the dtype of one cannot be cast.
+        If an input is not a tensor variable. When called: if the number of arguments is wrong, or the data type of an
+        argument cannot be cast.
     ValueError
-        If an input or an output has a 64-bit dtype while ``jax_enable_x64`` is off; when called, if the shape of an argument is not that
-        of its input.
+        If an input or an output has a 64-bit data type while ``jax_enable_x64`` is off. When called: if an argument
+        does not have the shape of its input.
     NotImplementedError
-        If PyTensor has no conversion to JAX for an operation of the graph, or it has random variables; when called, if the shape of a
-        result depends on the value of an argument that is not a Python integer.
+        If PyTensor's JAX backend lacks an operation of the graph, or the graph has random variables. When called: if
+        the shape of a result depends on the value of an argument that is not a Python integer.
 
     See Also
     --------
-    structarrays.structured : which steps keep which structures.
+    structarrays.structured : Which operations keep which structures.
 
     Notes
     -----
-    The function works inside and outside of JAX's transformations. Integers for scalar inputs are static, so that shapes may depend on
-    them: each new one is compiled anew. PyTensor's rewriting would make a dense constant of ``pytensor.tensor.eye``, which is kept.
+    The function works inside and outside of JAX's transformations. Python integers for scalar inputs are static: shapes
+    may depend on them, and each new value compiles the graph again. ``pytensor.tensor.eye`` keeps its structure, while
+    PyTensor's rewriting would make a dense constant of it.
 
     Examples
     --------
@@ -119,7 +124,7 @@ def function(
     >>> vector
     Array([0., 2.], dtype=float64)
     """
-    variable: Any  # which has a dtype, being that of a tensor
+    variable: Any  # a tensor variable, which has a dtype
     inputs, single = list(inputs), isinstance(outputs, Variable)
     outputs = [outputs] if isinstance(outputs, Variable) else list(outputs)
     for place, variable in enumerate(inputs):
@@ -134,8 +139,8 @@ def function(
     for variable in shared:
         if not isinstance(variable.type, TensorType):
             raise NotImplementedError(
-                f"function: the graph has the shared variable {variable}, a {variable.type}; arrays can be shared, but JAX has no state "
-                f"of PyTensor's random generators"
+                f"function: shared variables must be arrays, got {variable}, a {variable.type}; pass random numbers as an input instead, "
+                f"because JAX does not support PyTensor's random generators"
             )
     graph = FunctionGraph([*inputs, *shared], outputs, clone=True)
     if rewrite:
@@ -155,7 +160,7 @@ def function(
             if not (_needs_a_value(error) or _has_shape_from_values(graph)):
                 raise
             raise NotImplementedError(
-                "the shape of a result depends on the value of an argument, and JAX's shapes are static: give a Python integer for it, or a "
+                "the shape of a result depends on the value of an argument, but shapes in JAX are static; pass a Python integer, or use a "
                 f"constant in the graph\n{error}"
             ) from error
         return results[0] if single else results
@@ -164,12 +169,12 @@ def function(
 
 
 def _needs_a_value(error: BaseException | None) -> bool:
-    """Whether an error of JAX, or its cause, says that the value of an array is needed and unknown."""
+    """Return whether an error, or its cause, is a JAX error for an array without a value."""
     return error is not None and (isinstance(error, VALUELESS) or _needs_a_value(error.__cause__))
 
 
 def _has_shape_from_values(graph: FunctionGraph) -> bool:
-    """Whether a shape in the graph depends on the value of an input: JAX has no type of its own for that error."""
+    """Return whether a shape in the graph depends on the value of an input; JAX has no error type for this case."""
     variables = [v for node in graph.toposort() for v in node.outputs]
     shapes = infer_shape(variables, [], [])  # type: ignore[no-untyped-call]  # of PyTensor
     lengths = [length for shape in shapes if shape is not None for length in shape]
@@ -182,7 +187,7 @@ def _has_shape_from_values(graph: FunctionGraph) -> bool:
 
 
 def _typed(fun: Callable[..., Any], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
-    """The function of a graph, with results of the dtypes that the graph says: numbers in it are Python's, of no dtype."""
+    """Cast the results of a graph to the data types of the graph; its constants may be Python scalars."""
     dtypes = [jax.dtypes.canonicalize_dtype(v.dtype) for v in outputs]
 
     def graph(*values: Any) -> list[Any]:
@@ -192,7 +197,7 @@ def _typed(fun: Callable[..., Any], outputs: Sequence[Any]) -> Callable[..., lis
 
 
 def _argument(value: Any, kind: TensorType, name: str) -> Any:
-    """An argument in the dtype of its input, of this type, after a check; integers for scalars remain, being static."""
+    """Check an argument, and cast it to the data type of its input. Python integers for scalars stay static."""
     wanted = np.dtype(kind.dtype)
     if type(value) in (bool, int) and kind.ndim == 0 and wanted.kind in "iu":
         return value
@@ -201,10 +206,10 @@ def _argument(value: Any, kind: TensorType, name: str) -> Any:
     if not fits:
         lengths = ", ".join("any" if n is None else str(n) for n in kind.shape)
         raise ValueError(f"{name} must have {kind.ndim} dimensions of lengths ({lengths}), got {array.shape}")
-    number = type(value) in (bool, int, float, complex)  # of no dtype; those of NumPy have one
+    number = type(value) in (bool, int, float, complex)  # Python scalars have no dtype, unlike NumPy's
     given = np.min_scalar_type(value) if number else array.dtype
     if not np.can_cast(given, wanted, "same_kind" if number else "safe"):
-        raise TypeError(f"{name} must have the dtype {wanted}, or one that is cast to it without loss, got {given}")
+        raise TypeError(f"{name} must have dtype {wanted}, or a dtype that can be cast to it without loss, got {given}")
     dtype = jax.dtypes.canonicalize_dtype(wanted)
     if isinstance(array, Array):
         return array if array.dtype == dtype else astype(array, dtype)
@@ -215,14 +220,14 @@ def _argument(value: Any, kind: TensorType, name: str) -> Any:
 
 
 class KeptEye(Op):
-    """`pytensor.tensor.eye`, as no rewriting knows it: PyTensor would make a dense constant of it, or a scatter of a product."""
+    """Form of `pytensor.tensor.eye` that PyTensor's rewrites do not replace by a dense constant or a scatter."""
 
     __props__ = ("dtype",)
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
 
-    def make_node(self, n: Any, m: Any, k: Any) -> Apply[Any]:  # type: ignore[override]  # as PyTensor's own
+    def make_node(self, n: Any, m: Any, k: Any) -> Apply[Any]:  # type: ignore[override]  # as in PyTensor's Eye
         node = Eye(self.dtype).make_node(n, m, k)  # type: ignore[no-untyped-call]  # of PyTensor
         return Apply(self, node.inputs, [node.outputs[0].type()])
 
@@ -239,15 +244,15 @@ class KeptEye(Op):
 
 @jax_funcify.register(KeptEye)
 def jax_funcify_KeptEye(op: KeptEye, **kwargs: Any) -> Any:
-    """The implementation in JAX."""
+    """Return the implementation in JAX."""
     return jax_funcify(Eye(op.dtype), **kwargs)  # type: ignore[no-untyped-call]  # of PyTensor
 
 
 def _rewrite(graph: FunctionGraph) -> None:
-    """What PyTensor rewrites for JAX, except what takes structure away."""
+    """Apply PyTensor's rewrites for JAX, except rewrites that lose structure."""
     for node in graph.toposort():
         if type(node.op) is Eye:
             kept: Any = KeptEye(node.op.dtype)(*node.inputs)
             graph.replace(node.outputs[0], kept, reason="structarrays")
-    # Equal arrays that are joined would be repeated: a copy of the elements, where there are kernels for joining.
+    # The rewrite would replace a join of equal arrays by a repetition, which copies the elements. Joins have kernels.
     JAX.excluding("local_join_to_repeat").optimizer.rewrite(graph)  # type: ignore[no-untyped-call]  # of PyTensor

@@ -1,7 +1,8 @@
-"""Operations of PyTensor whose implementation is a function of this library, on a structured matrix that is made of variables.
+"""PyTensor operations on a structured matrix whose parameters are variables; functions of this library implement them.
 
-The matrix itself is no variable of the graph: an operation gets its parameters, which are tensors, and makes the matrix of them where it runs.
-So gradients, shapes and batches are those of tensors, and nothing of PyTensor needs to know of structure.
+The matrix is not a variable of the graph. An operation takes the parameters, which are tensors, and constructs the
+matrix when it runs. So gradients, shapes and batches are gradients, shapes and batches of tensors, and PyTensor needs
+no structured type.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ except ImportError as error:
         f"structarrays.interop.pytensor needs PyTensor 3: pip install structarrays[pytensor] ({error})"
     ) from error
 finally:
-    # PyTensor sets the switch where it imports JAX.
+    # PyTensor sets the option when it imports JAX.
     jax.config.update("jax_enable_x64", _x64)
 
 if TYPE_CHECKING:
@@ -41,37 +42,39 @@ if TYPE_CHECKING:
 
 
 class StructuredMatrix:
-    """A structured matrix in a PyTensor graph: a constructor, and variables for its parameters.
+    """Structured matrix in a PyTensor graph: a constructor, and variables for its parameters.
 
     Parameters
     ----------
     constructor : callable
-        Makes the matrix of arrays: a constructor of this library, or a function that calls some, such as
-        ``lambda tau, d: tau * sa.tridiagonal(-d[1:], 1 + d, -d[1:])``. JAX traces it, with arrays for the variables.
+        Function of arrays that returns the matrix: a constructor of this library, or a function that calls
+        constructors, such as ``lambda tau, d: tau * sa.tridiagonal(-d[1:], 1 + d, -d[1:])``. JAX traces it.
     *arguments, **keywords
-        What it is called with: tensor variables, arrays (structured ones, too) and floats for what is traced, also in lists, tuples and
-        dicts; all else is static and hashable. Static are integers, too, such as those of a shape.
+        Arguments of the constructor. Tensor variables, arrays (including structured arrays) and floats are traced, also
+        inside of lists, tuples and dicts. All other arguments are static and must be hashable, including integers, such
+        as the lengths of a shape.
 
     Raises
     ------
     NotImplementedError
-        If a scalar integer is a variable that is not constant: shapes and offsets are static.
+        If a non-constant variable is a scalar integer: shapes and offsets must be static.
     TypeError
         If an argument is neither an array nor hashable.
 
     Notes
     -----
-    The operations `StructuredMatMul` (``Q @ x``), `StructuredSolve` (`solve`), `StructuredSlogdet` (`slogdet`) and `StructuredToDense`
-    (`to_dense`) run in all modes of PyTensor, ``"JAX"`` among them, have gradients of all orders, and are batched by
-    `pytensor.graph.replace.vectorize_graph`. They raise NotImplementedError, and say why,
+    The operations are `StructuredMatMul` (``Q @ x``), `StructuredSolve` (`solve`), `StructuredSlogdet` (`slogdet`) and
+    `StructuredToDense` (`to_dense`). They run in all modes of PyTensor, including ``"JAX"``, have gradients of all
+    orders, and support `pytensor.graph.replace.vectorize_graph`. They raise NotImplementedError in these cases:
 
-    * for a graph in 64 bits that is compiled for JAX while ``jax_enable_x64`` is off (PyTensor's other modes use 64 bits anyway);
-    * where `constructor` makes a stack of matrices: it is for one, which `vectorize_graph` then makes of each in a stack;
-    * where `constructor` depends on values of its arguments;
-    * for complex matrices, unless all shapes in the graph are static, and for gradients with complex parameters, of which JAX and PyTensor
-      have different notions.
+    * ``mode="JAX"`` compiles a graph in 64 bits while ``jax_enable_x64`` is off. PyTensor's other modes always support 64
+      bits.
+    * `constructor` returns a stack of matrices. It must return one matrix; `vectorize_graph` adds batch dimensions.
+    * `constructor` is data-dependent.
+    * The matrix is complex and a shape in the graph is not static.
+    * A gradient has complex parameters, for which JAX and PyTensor have different conventions.
 
-    A system with a singular matrix gives NaN, as PyTensor's own.
+    A singular linear system gives NaN, as in PyTensor.
 
     Examples
     --------
@@ -102,8 +105,7 @@ class StructuredMatrix:
             if isinstance(leaf, Variable) and leaf.ndim == 0 and np.dtype(leaf.dtype).kind in "iu":  # type: ignore[attr-defined]  # of tensors
                 if not isinstance(leaf, Constant):
                     raise NotImplementedError(
-                        f"StructuredMatrix: {name} gets the scalar integer {leaf}, whose value is not known when the graph is compiled; "
-                        f"shapes and offsets are static, so give an int"
+                        f"StructuredMatrix: scalar integer arguments of {name} must be static, got the variable {leaf}; pass an int"
                     )
                 leaf = int(leaf.data)
             if isinstance(leaf, (Variable, jax.Array, np.ndarray, np.generic, float, complex)):
@@ -114,7 +116,8 @@ class StructuredMatrix:
                 hash(leaf)
             except TypeError:
                 raise TypeError(
-                    f"StructuredMatrix: arguments of {name} are arrays or hashable, or lists, tuples, dicts of them, got a {type(leaf).__name__}"
+                    f"StructuredMatrix: arguments of {name} must be arrays or hashable, or lists, tuples, dicts of these, got a "
+                    f"{type(leaf).__name__}"
                 ) from None
             static.append((type(leaf), leaf))
         self.parameters = parameters
@@ -127,15 +130,15 @@ class StructuredMatrix:
         return self._apply(StructuredMatMul, x)
 
     def solve(self, b: Any) -> Any:
-        """The solution `x` of ``Q @ x = b``; `b` is a vector or a matrix."""
+        """Return the solution `x` of ``Q @ x = b``, for a vector or a matrix `b`."""
         return self._apply(StructuredSolve, b)
 
     def slogdet(self) -> Any:
-        """The sign of the determinant, and the logarithm of its absolute value."""
+        """Return the sign of the determinant and the logarithm of its absolute value."""
         return self._apply(StructuredSlogdet)
 
     def to_dense(self) -> Any:
-        """The matrix as a tensor, with all of its elements."""
+        """Return the matrix as a dense tensor."""
         return self._apply(StructuredToDense)
 
     def _apply(self, op: type[StructuredOp], *operands: Any) -> Any:
@@ -148,15 +151,15 @@ VALUELESS = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
 )
-"""The errors of JAX where something needs the value of an array that has none yet."""
+"""Errors of JAX for operations that need the value of a traced array."""
 
 
 class _Build(NamedTuple):
-    """How a matrix is made of its parameters; equal for equal constructors and static arguments."""
+    """Constructor and static arguments of a matrix; equal if these are equal."""
 
     constructor: Any
-    tree: Any  # how its arguments are put together
-    static: tuple[Any, ...]  # those that are no arrays, with their types; None in the place of an array
+    tree: Any  # the tree structure of the arguments
+    static: tuple[Any, ...]  # static arguments with their types, and None for each array
 
     def __str__(self) -> str:
         return getattr(self.constructor, "__name__", type(self.constructor).__name__)
@@ -169,15 +172,15 @@ class _Build(NamedTuple):
             matrix = asarray(self.constructor(*arguments, **keywords))
         except VALUELESS as error:
             raise NotImplementedError(
-                f"StructuredMatrix: {self} needs the value of an argument, which there is not where JAX compiles\n{error}"
+                f"StructuredMatrix: {self} needs the value of an argument, but JAX traces it; use arguments without reading values\n{error}"
             ) from error
         if matrix.ndim > 2:
             raise NotImplementedError(
-                f"StructuredMatrix: {self} makes an array of shape {matrix.shape}, not one matrix; make one, and batch what is "
-                f"computed with it by pytensor.graph.replace.vectorize_graph"
+                f"StructuredMatrix: {self} must return one matrix, got shape {matrix.shape}; use pytensor.graph.replace.vectorize_graph to "
+                f"batch computations with one matrix"
             )
         if matrix.ndim < 2:
-            raise ValueError(f"StructuredMatrix: {self} must make a matrix, got an array of shape {matrix.shape}")
+            raise ValueError(f"StructuredMatrix: {self} must return a matrix, got an array of shape {matrix.shape}")
         return matrix
 
 
@@ -185,14 +188,14 @@ class _Build(NamedTuple):
 
 
 class StructuredOp(Op):
-    """What the operations have in common. `implementation` is the function of JAX; all else follows from it.
+    """Base class of the operations. `implementation` is the JAX function; the other methods are derived from it.
 
     Parameters
     ----------
     build : hashable
-        What makes the matrix of the parameters, or for a gradient what it is the gradient of.
+        Callable that constructs the matrix from the parameters; for a gradient, the differentiated operation.
     ndims : tuple of int
-        The numbers of dimensions of the inputs: the parameters, then what the matrix is applied to.
+        Numbers of dimensions of the inputs: the parameters, then the operand.
     """
 
     __props__ = ("build", "ndims")
@@ -204,16 +207,16 @@ class StructuredOp(Op):
         return f"{type(self).__name__}{{{self.build}}}"
 
     def implementation(self, *inputs: Any) -> tuple[Any, ...]:
-        """The results for arrays of JAX."""
+        """Return the results for arrays of JAX."""
         raise NotImplementedError
 
     def results(self) -> tuple[tuple[Any, ...], ...]:
-        """For each result the tuple of its dimensions: names, or the place and axis of an input that has that length."""
+        """Return the dimensions of each result: names, or pairs (input, axis) with the same length."""
         raise NotImplementedError
 
     @property
     def gufunc_signature(self) -> str:
-        """The signature by which PyTensor makes batches."""
+        """Return the signature that PyTensor uses for batching."""
         inputs = [[f"i{i}_{axis}" for axis in range(ndim)] for i, ndim in enumerate(self.ndims)]
         outputs = [[d if isinstance(d, str) else inputs[d[0]][d[1]] for d in dims] for dims in self.results()]
         return "->".join(",".join(f"({','.join(dims)})" for dims in side) for side in (inputs, outputs))
@@ -225,13 +228,13 @@ class StructuredOp(Op):
         return Apply(self, tensors, self.output_variables(tensors))
 
     def output_variables(self, inputs: Sequence[Any]) -> list[Any]:
-        """New variables for the results. Where all shapes are known the implementation is asked, so that what is wrong is noticed early."""
+        """Return new variables for the results; with static shapes, trace the implementation to find errors early."""
         if all(None not in x.type.shape for x in inputs):
             shapes = [jax.ShapeDtypeStruct(x.type.shape, x.dtype) for x in inputs]
             with jax.enable_x64(True):
                 return [tensor(dtype=r.dtype.name, shape=r.shape) for r in jax.eval_shape(self.implementation, *shapes)]
         if any(x.dtype.startswith("complex") for x in inputs):
-            raise NotImplementedError(f"{self} with complex inputs needs their shapes: give all of them a static shape")
+            raise NotImplementedError(f"{self}: complex inputs must have static shapes; give each input a static shape")
         dtype = upcast(*(x.dtype for x in inputs if _inexact(x))) if any(map(_inexact, inputs)) else config.floatX
         lengths = [
             [None if isinstance(d, str) else inputs[d[0]].type.shape[d[1]] for d in dims] for dims in self.results()
@@ -239,28 +242,28 @@ class StructuredOp(Op):
         return [tensor(dtype=dtype, shape=tuple(shape)) for shape in lengths]
 
     def infer_shape(self, fgraph: Any, node: Apply[Any], shapes: Any) -> list[tuple[Any, ...]]:
-        """The shapes of the results; ShapeError where they are not among those of the inputs."""
+        """Return the shapes of the results; raise ShapeError if a length is not a length of an input."""
         dims = self.results()
         if any(isinstance(d, str) for each in dims for d in each):
-            raise ShapeError(f"{self}: the shape follows from what the constructor does")
+            raise ShapeError(f"{self}: the shape is known only to the constructor")
         return [tuple(shapes[i][axis] for i, axis in each) for each in dims]
 
     def perform(self, node: Any, inputs: Sequence[Any], output_storage: Any) -> None:
-        # What stands in the graph is in 64 bits, whatever JAX's switch says; no array of JAX leaves this method.
+        # The graph uses 64 bits for any value of jax_enable_x64; no array of JAX leaves this method.
         with jax.enable_x64(True):
             results = [np.asarray(r) for r in _compiled(self)(*inputs)]
         for storage, result, variable in zip(output_storage, results, node.outputs, strict=True):
             storage[0] = _of_dtype(result, variable.dtype, self)
 
     def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
-        """Which inputs have gradients: integers have none."""
+        """Return which inputs have gradients: all except integers."""
         return [[_inexact(x)] * len(node.outputs) for x in node.inputs]
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         wanted = tuple(i for i, x in enumerate(inputs) if _inexact(x))
         if any(np.dtype(x.dtype).kind == "c" for x in (*inputs, *outputs)):
             raise NotImplementedError(
-                f"{self} has no gradient with complex parameters: JAX's is the conjugate of what PyTensor expects"
+                f"{self} has no gradient with complex parameters, because the gradients of JAX and PyTensor are conjugate"
             )
         cotangents = [c if hasattr(c.type, "dtype") else y.zeros_like() for c, y in zip(cotangents, outputs)]
         op = StructuredPullback((self, wanted), (*self.ndims, *(c.ndim for c in cotangents)))
@@ -269,7 +272,7 @@ class StructuredOp(Op):
 
 
 class StructuredMatMul(StructuredOp):
-    """The product of a structured matrix with a vector or a matrix."""
+    """Product of a structured matrix and a vector or a matrix."""
 
     def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, x = inputs
@@ -281,7 +284,7 @@ class StructuredMatMul(StructuredOp):
 
 
 class StructuredSolve(StructuredOp):
-    """The solution of a system with a structured matrix, for a vector or the columns of a matrix."""
+    """Solution of a linear system with a structured matrix, for a vector or a matrix of right-hand sides."""
 
     def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, b = inputs
@@ -292,7 +295,7 @@ class StructuredSolve(StructuredOp):
 
 
 class StructuredSlogdet(StructuredOp):
-    """The sign of the determinant of a structured matrix, and the logarithm of its absolute value."""
+    """Sign and logarithm of the absolute value of the determinant of a structured matrix."""
 
     def implementation(self, *parameters: Any) -> tuple[Any, ...]:
         return tuple(part.to_jax() for part in linalg.slogdet(self.build(parameters)))
@@ -302,7 +305,7 @@ class StructuredSlogdet(StructuredOp):
 
 
 class StructuredToDense(StructuredOp):
-    """The elements of a structured matrix."""
+    """Dense form of a structured matrix."""
 
     def implementation(self, *parameters: Any) -> tuple[Any, ...]:
         return (self.build(parameters).to_jax(),)
@@ -312,7 +315,7 @@ class StructuredToDense(StructuredOp):
 
 
 class StructuredPullback(StructuredOp):
-    """The gradient of one of these operations, by JAX: `build` is the operation, and which inputs have a gradient."""
+    """Gradient of one of these operations, by JAX. `build` is the operation, and which inputs have a gradient."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.build[0]}}}"
@@ -344,27 +347,27 @@ def _inexact(variable: Any) -> bool:
 
 @functools.lru_cache(1024)
 def _compiled(op: StructuredOp) -> Callable[..., Any]:
-    """The implementation, compiled: equal operations share it, and none holds it, so that graphs can be pickled."""
+    """Return the compiled implementation. It is cached outside of the operations, so that graphs can be pickled."""
     return jax.jit(op.implementation)
 
 
 def _of_dtype(result: Any, dtype: Any, op: StructuredOp) -> Any:
-    """A result in the dtype that the graph says."""
+    """Cast a result to the data type of the graph."""
     if result.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         raise NotImplementedError(
-            f"{op} is complex though its inputs are real, which the graph can know only if the shapes of its inputs are static"
+            f"{op} is complex, but its inputs are real; give each input a static shape, so that the graph can infer the dtype"
         )
     return result.astype(dtype)
 
 
 @jax_funcify.register(StructuredOp)
 def jax_funcify_StructuredOp(op: StructuredOp, node: Any, **kwargs: Any) -> Callable[..., Any]:
-    """The implementation in JAX."""
+    """Return the implementation in JAX."""
     wide = {x.dtype for x in (*node.inputs, *node.outputs)} & {"float64", "complex128"}
     if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # as above
         raise NotImplementedError(
-            f"{op} in {', '.join(sorted(wide))} needs JAX's 64-bit mode, which is off; switch it on with "
-            f'jax.config.update("jax_enable_x64", True), or make the graph in float32'
+            f"{op}: JAX's 64-bit mode must be on for {', '.join(sorted(wide))}; call "
+            f'jax.config.update("jax_enable_x64", True), or use float32 in the graph'
         )
 
     def structured_op(*inputs: Any) -> Any:

@@ -1,7 +1,8 @@
-"""SciPy: matrices of any structure as its linear operators, and conversions from and to its sparse arrays.
+"""Conversions to linear operators of SciPy, and from and to its sparse arrays.
 
-`scipy.sparse.linalg` takes most arrays as they are, since they have the methods of a linear operator. What `operator` gives is one by
-class, which the rest of it asks for, and which multiplies all columns of a matrix in one call.
+Most functions of `scipy.sparse.linalg` accept structured arrays directly, because they have the methods of a linear
+operator. `operator` returns an instance of `LinearOperator`, which the other functions require. It multiplies all
+columns of a matrix in one call.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
-from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]  # as above
+import scipy.sparse  # type: ignore[import-untyped]
+from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]
 
 from .._core.array.base import Array
 from .._core.array.dense import Dense
@@ -28,23 +29,24 @@ FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
 def operator(x: Array, /) -> StructuredOperator:
-    """A matrix as a `scipy.sparse.linalg.LinearOperator`.
+    """Convert a matrix to a linear operator of SciPy.
 
     Parameters
     ----------
     x : array, (M, N)
-        Of any structure.
+        Matrix of any structure.
 
     Returns
     -------
     StructuredOperator
+        A `scipy.sparse.linalg.LinearOperator` of the shape and data type of `x`.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If it is no single matrix.
+        If `x` is not a single matrix.
 
     See Also
     --------
@@ -52,9 +54,9 @@ def operator(x: Array, /) -> StructuredOperator:
 
     Notes
     -----
-    `scipy.sparse.linalg.aslinearoperator` takes an array, too, but before SciPy 1.18 it multiplies a matrix by it column by column.
-    `expm_multiply` takes operators by class only. A product follows the operand: NumPy arrays give NumPy arrays, arrays of this
-    namespace and of JAX give arrays of this namespace.
+    `scipy.sparse.linalg.aslinearoperator` also accepts an array, but before SciPy 1.18 it multiplies a matrix column by
+    column. `scipy.sparse.linalg.expm_multiply` accepts instances of `LinearOperator` only. A product with a NumPy array
+    is a NumPy array. A product with an array of this namespace or of JAX is an array of this namespace.
 
     Examples
     --------
@@ -70,8 +72,8 @@ def operator(x: Array, /) -> StructuredOperator:
     return StructuredOperator(x)
 
 
-class StructuredOperator(LinearOperator):  # type: ignore[misc]  # of a library without types
-    """The linear operator of a matrix; made by `operator`.
+class StructuredOperator(LinearOperator):  # type: ignore[misc]  # SciPy has no types
+    """Linear operator of a structured matrix, returned by `operator`.
 
     Attributes
     ----------
@@ -99,7 +101,7 @@ class StructuredOperator(LinearOperator):  # type: ignore[misc]  # of a library 
     def _transpose(self) -> Any:
         return super()._transpose() if self.dtype.kind == "c" else self._adjoint()
 
-    # SciPy makes NumPy arrays of vectors and matrices, which those of this namespace and of JAX are not to become.
+    # SciPy converts vectors and matrices to NumPy arrays. Arrays of this namespace and of JAX must keep their class.
 
     def matvec(self, x: Any) -> Any:
         return self._matvec(x) if _keeps_its_class(x) else super().matvec(x)
@@ -113,7 +115,7 @@ class StructuredOperator(LinearOperator):  # type: ignore[misc]  # of a library 
     def rmatmat(self, x: Any) -> Any:
         return self._rmatmat(x) if _keeps_its_class(x) else super().rmatmat(x)
 
-    # SciPy takes whatever is no operator by class for a dense matrix.
+    # SciPy treats anything that is not an instance of LinearOperator as a dense matrix.
 
     def __add__(self, x: Any) -> Any:
         return super().__add__(_as_operator(x))
@@ -126,18 +128,18 @@ class StructuredOperator(LinearOperator):  # type: ignore[misc]  # of a library 
         x = _as_operator(x)
         return x @ self.array if _keeps_its_class(x) else super().rdot(x)
 
-    def _rdot(self, x: Any) -> Any:  # its name before SciPy 1.18
+    def _rdot(self, x: Any) -> Any:  # the name of `rdot` before SciPy 1.18
         x = _as_operator(x)
         return x @ self.array if _keeps_its_class(x) else super()._rdot(x)
 
 
 def _keeps_its_class(x: object) -> bool:
-    """Whether a product with `x` is an array of this namespace, as `x` is or becomes."""
+    """Return whether a product with `x` is an array of this namespace."""
     return isinstance(x, (Array, jax.Array))
 
 
 def _as_operator(x: Any) -> Any:
-    """A structured matrix as an operator; anything else as it is."""
+    """Convert a structured matrix to an operator; return anything else unchanged."""
     return StructuredOperator(x) if isinstance(x, Array) and x.ndim == 2 and type(x) is not Dense else x
 
 
@@ -145,29 +147,29 @@ def _as_operator(x: Any) -> Any:
 
 
 def to_sparse(x: Array, /, format: str | None = None) -> scipy.sparse.sparray:
-    """An array as one of `scipy.sparse`.
+    """Convert an array to a sparse array of SciPy.
 
     Parameters
     ----------
     x : array, (M, N)
-        Of any structure, without a batch and a background. (Sparse arrays of other numbers of dimensions have the format ``"coo"``.)
-    format : str, optional
-        ``"bsr"``, ``"coo"``, ``"csc"``, ``"csr"``, ``"dia"``, ``"dok"`` or ``"lil"``. By default ``"dia"`` of a `Banded` matrix,
-        ``"csr"`` of other matrices.
+        Matrix of any structure, without a batch and without a background. `Sparse` arrays with other numbers of core
+        dimensions are converted to the format ``"coo"``.
+    format : {"bsr", "coo", "csc", "csr", "dia", "dok", "lil"}, optional
+        Format of the result. The default is ``"dia"`` for a `Banded` matrix, and ``"csr"`` for other matrices.
 
     Returns
     -------
     scipy.sparse.sparray
-        With the entries that `x` stores, zeros among them. Its memory is its own.
+        Array with a copy of the stored entries of `x`, including explicit zeros.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If `format` is unknown, or if `x` has a batch, a background, or no dimension.
+        If `format` is unknown, or if `x` has a batch or a background, or is 0-dimensional.
     DensifyError
-        If the structure stores no entries, such as `LowRank`, and the policy forbids to make its dense form.
+        If the structure does not store entries (such as `LowRank`) and the policy of `densify` forbids the dense form.
 
     See Also
     --------
@@ -175,9 +177,10 @@ def to_sparse(x: Array, /, format: str | None = None) -> scipy.sparse.sparray:
 
     Notes
     -----
-    The diagonals of a `Banded` matrix become those of a `scipy.sparse.dia_array`, and blocks of equal size the blocks of a
-    `scipy.sparse.bsr_array`. `Kronecker`, `KroneckerSum`, `Sum`, `Product` and `Block` of sparse parts are multiplied out, which takes as
-    much memory as there are entries. Of other structures the nonzero elements of the dense form are taken.
+    A `Banded` matrix becomes a `scipy.sparse.dia_array` with the same diagonals. With the format ``"bsr"``, blocks of
+    equal size become the blocks of a `scipy.sparse.bsr_array`. `Kronecker`, `KroneckerSum`, `Sum`, `Product` and
+    `Block` with sparse parts are expanded, in memory proportional to the number of entries of the result. For other
+    structures, the result contains the nonzero elements of the dense form.
 
     Examples
     --------
@@ -200,22 +203,23 @@ def to_sparse(x: Array, /, format: str | None = None) -> scipy.sparse.sparray:
 
 
 def from_sparse(x: Any, /) -> Array:
-    """The array of one of `scipy.sparse`.
+    """Convert a sparse array of SciPy to an array of this namespace.
 
     Parameters
     ----------
     x : scipy.sparse.sparray or scipy.sparse.spmatrix
-        Of any format.
+        Sparse array or matrix of any format.
 
     Returns
     -------
     Banded or Sparse
-        `Banded` for the format ``"dia"``, `Sparse` for all others. Explicit zeros stay entries, duplicates are added.
+        `Banded` for the format ``"dia"``, `Sparse` for all others. Explicit zeros are kept, and duplicate entries are
+        summed.
 
     Raises
     ------
     TypeError
-        If `x` is none.
+        If `x` is not a sparse array of SciPy.
 
     Examples
     --------
@@ -232,7 +236,7 @@ def from_sparse(x: Any, /) -> Array:
 def _from_dia(x: Any) -> Banded:
     m, n = x.shape
     inside = [i for i, k in enumerate(x.offsets) if -m < k < n]
-    # SciPy lets the data end early, and the matrix is zero from there on.
+    # SciPy accepts data with fewer columns than the matrix; the remaining columns are zero.
     data = np.zeros((len(inside), n), x.dtype)
     width = min(n, x.data.shape[1])
     data[:, :width] = x.data[inside, :width]

@@ -1,4 +1,4 @@
-"""Arrays of any structure as `Sparse`, which is what all libraries of sparse arrays are converted from and to."""
+"""Conversion of any structure to `Sparse`, the intermediate form of all conversions to sparse libraries."""
 
 from __future__ import annotations
 
@@ -22,44 +22,45 @@ from .._structures.sparse.sparse_joins import has_sparse_form
 from .numpy_host import is_traced
 
 expanded: Registry[Sparse] = Registry("expanded")
-"""``expanded.kernel(F)``: ``(x, name)`` to the `Sparse` of one matrix that is made of others, where that is zero at most places for
-what it is made of."""
+"""``expanded.kernel(F)``: registers a function of ``(x, name)`` that converts composed matrices to `Sparse`."""
 
 
 def check_format(format: str, formats: tuple[str, ...]) -> None:
-    """Raise ValueError for a format that a library has not."""
+    """Raise ValueError if a library does not have the format."""
     if format not in formats:
         raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, formats))}, got {format!r}")
 
 
 def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sparse:
-    """An array as `Sparse`.
+    """Convert an array to `Sparse`.
 
-    Structures that store few entries give these. A sum, a product or an arrangement of matrices is made of theirs, as long as these are few.
-    Of any other the nonzero elements of the dense form are taken, under the policy of `densify`.
+    Structures that store few entries keep these. Sums, products and blocks of such matrices are combined from the
+    converted parts. For other structures, the result contains the nonzero elements of the dense form, under the policy
+    of `densify`.
 
     Parameters
     ----------
     x : Array
-        Of at least one dimension.
+        Array with at least one dimension.
     name : str
-        The function that asks, for errors.
+        Function that is named in errors.
     without_background : str, optional
-        A library whose arrays have no background, so that an array with one raises.
+        Name of a library whose arrays have no background. If given, an array with a background raises.
 
     Returns
     -------
     Sparse
-        Without padding in an eager call, if there is no batch.
+        Array without padding in an eager call without batch dimensions.
 
     Raises
     ------
     TypeError
-        If `x` is no array of this namespace.
+        If `x` is not an array of this namespace.
     ValueError
-        If it has no dimension, or a background that is not wanted; if it is traced, and how many entries there are depends on values.
+        If `x` is 0-dimensional, or has a background and `without_background` is given. If `x` is traced and the number
+        of its entries is data-dependent.
     DensifyError
-        If the policy forbids to make the dense form.
+        If the policy of `densify` forbids the dense form.
     """
     if not isinstance(x, Array):
         raise TypeError(f"{name}: x must be an array of structarrays, got {type(x).__name__}")
@@ -68,14 +69,14 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
         raise ValueError(f"{name}: x must have at least one dimension, got a 0-d array")
     if without_background and x.stores_entries and x.background is not None:
         raise ValueError(
-            f"{name}: arrays of {without_background} have no background, got {x.background}: all entries that are not stored have this "
-            "value; x.to_dense() has it at all of them"
+            f"{name}: x must have no background value for {without_background}, got {x.background}; convert x.to_dense(), which "
+            "contains the background"
         )
     if type(x) is Sparse or has_sparse_form(x):
         return _as_sparse(x).trimmed()
     if is_traced(x):
         raise ValueError(
-            f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
+            f"{name}: x must not be traced, because the number of nonzero elements of a {type(x).__name__} is data-dependent; convert x "
             "outside of the transformation"
         )
     kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
@@ -85,7 +86,7 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
 
 
 def _is_sparse(x: Array) -> bool:
-    """Whether a matrix is zero at most places for what it is made of."""
+    """Return whether the structure of a matrix has few nonzero elements."""
     if type(x) is Sparse or has_sparse_form(x):
         return x.background is None
     return expanded.choose((x,), {}) is not None
@@ -126,7 +127,7 @@ def _expanded_kronecker_sum(x: KroneckerSum, name: str) -> Sparse:
 
 
 def _kronecker(x: Sparse, y: Sparse) -> Sparse:
-    """The Kronecker product: each entry of `x` times `y`."""
+    """Return the Kronecker product: each entry of `x` times `y`."""
     data = x.data[:, None] * y.data
     indices = (
         np.asarray(i)[:, None].astype(np.int64) * n + np.asarray(j) for i, j, n in zip(x.coords, y.coords, y.shape)

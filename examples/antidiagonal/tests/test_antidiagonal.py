@@ -1,4 +1,4 @@
-"""The equivalence tests of structarrays on `Antidiagonal`, and the kernels against NumPy."""
+"""Equivalence tests of structarrays for `Antidiagonal`, and tests of the kernels against NumPy."""
 
 import jax
 import numpy as np

@@ -1,4 +1,7 @@
-"""The standard's ``fft`` extension. Structured arrays are expanded, but for the shifts, which are rolls."""
+"""Discrete Fourier transforms: the ``fft`` extension of the Array API standard.
+
+Transforms densify structured arrays. The shifts are rolls, which keep structure.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def __dir__() -> list[str]:
 
 
 def _frequencies(function: Callable[..., jax.Array], n: int, d: float, dtype: DTypeLike | None, device: Any) -> Dense:
-    """Samples of a frequency; they need no array, so that nothing but the device is left to choose."""
+    """Check the arguments, and return sample frequencies on a device."""
     name = function.__name__
     if n < 1:
         raise ValueError(f"fft.{name}: n must be at least 1, got {n}")
@@ -54,23 +57,23 @@ def _frequencies(function: Callable[..., jax.Array], n: int, d: float, dtype: DT
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Frequencies of the entries of an `fft`.
+    """Return the sample frequencies of `fft`.
 
     Parameters
     ----------
     n : int
-        The length of the transform.
-    d : float
-        The distance of the samples.
+        Length of the transform.
+    d : float, default 1.0
+        Sample spacing.
     dtype : dtype, optional
-        Real floating-point; by default the default one.
+        Real floating-point data type of the result. The default is the default floating-point data type.
     device : jax.Device, optional
-        Where to.
+        Device of the result.
 
     Returns
     -------
     array, (n,)
-        In cycles per unit of `d`; the negative ones follow the positive ones.
+        Frequencies in cycles per unit of `d`. The negative frequencies follow the nonnegative ones.
 
     Raises
     ------
@@ -89,23 +92,23 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Frequencies of the entries of an `rfft`.
+    """Return the sample frequencies of `rfft`.
 
     Parameters
     ----------
     n : int
-        The length of the real signal.
-    d : float
-        The distance of the samples.
+        Length of the real signal.
+    d : float, default 1.0
+        Sample spacing.
     dtype : dtype, optional
-        Real floating-point; by default the default one.
+        Real floating-point data type of the result. The default is the default floating-point data type.
     device : jax.Device, optional
-        Where to.
+        Device of the result.
 
     Returns
     -------
     array, (n // 2 + 1,)
-        In cycles per unit of `d`.
+        Nonnegative frequencies in cycles per unit of `d`.
 
     Raises
     ------
@@ -125,18 +128,19 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, devic
 
 @function("x", prefix="fft.")
 def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
-    """Move frequency zero to the centre.
+    """Shift the zero-frequency component to the center of each axis.
 
     Parameters
     ----------
-    x : array
+    x : array, (...)
+        Array of any data type.
     axes : int or tuple of int, optional
-        Along which; by default all.
+        Axes to shift. The default is all axes.
 
     Returns
     -------
-    array
-        Of the same shape and dtype.
+    array, (...)
+        Shifted array, with the shape and data type of `x`.
 
     Raises
     ------
@@ -156,18 +160,19 @@ def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> A
 
 @function("x", prefix="fft.")
 def ifftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
-    """Inverse of `fftshift`.
+    """Invert `fftshift`: shift the zero-frequency component to the start of each axis.
 
     Parameters
     ----------
-    x : array
+    x : array, (...)
+        Array of any data type.
     axes : int or tuple of int, optional
-        Along which; by default all.
+        Axes to shift. The default is all axes.
 
     Returns
     -------
-    array
-        Of the same shape and dtype.
+    array, (...)
+        Shifted array, with the shape and data type of `x`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The standard's Fourier transforms along one axis, and what all transforms ask of their arguments."""
+"""Fourier transforms along one axis, and the checks of the arguments of all transforms."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ _NORMS = ("backward", "ortho", "forward")
 
 
 def operand(name: str, x: Array, kinds: str) -> Array:
-    """The array with a floating-point dtype of one of these kinds; integers become the default one."""
+    """Convert integers to the default floating-point data type, and check the data type against `kinds`."""
     kind = "f" if x.dtype.kind in "iu" else x.dtype.kind
     if kind == "b" or (kind == "c" and kinds == "real"):
         raise TypeError(f"{name}: x must have a {kinds} floating-point dtype, got {x.dtype}")
     if dtypes.is_half(x.dtype):
-        raise TypeError(f"{name}: there are no transforms of {x.dtype}; cast x, as by sa.astype(x, sa.float32)")
+        raise TypeError(
+            f"{name}: x must have a data type of at least 32 bits, got {x.dtype}; convert it by sa.astype(x, sa.float32)"
+        )
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else x
 
 
 def check_length(name: str, n: int | None, argument: str) -> None:
-    """Raise unless a length is None or at least 1."""
+    """Raise ValueError unless a length is None or at least 1."""
     if n is not None and n < 1:
         raise ValueError(f"{name}: {argument} must be at least 1, got {n}")
 
 
 def check_norm(name: str, norm: str) -> None:
-    """Raise for an unknown normalisation."""
+    """Raise ValueError for an unknown normalization mode."""
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be one of {', '.join(map(repr, _NORMS))}, got {norm!r}")
 
@@ -51,7 +53,7 @@ def _along_axis(
     kinds: str = "real or complex",
     half: bool = False,
 ) -> Array:
-    """Check and dispatch a transform along one axis; `half` says that n is by default ``2 * (size - 1)``."""
+    """Check and dispatch a transform along one axis; with `half` the default of n is ``2 * (size - 1)``."""
     name = function.name
     x = operand(name, x, kinds)
     axis = check_axis(name, axis, x.ndim)
@@ -66,30 +68,31 @@ def _along_axis(
 
 @function("x", prefix="fft.", dense=dense_fft.fft)
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Discrete Fourier transform along an axis.
+    """Compute the discrete Fourier transform along an axis.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the transform, to which `x` is cut or padded with zeros; by default its size.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the forward transform by nothing, the root of the length, or the length.
+        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
+        axis.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`.
+        Transformed array: complex, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
@@ -105,30 +108,31 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
 
 @function("x", prefix="fft.", dense=dense_fft.ifft)
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Inverse of `fft`.
+    """Compute the inverse discrete Fourier transform along an axis, the inverse of `fft`.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the transform, to which `x` is cut or padded with zeros; by default its size.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the inverse transform by the length, its root, or nothing.
+        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
+        axis.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`.
+        Transformed array: complex, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
@@ -144,30 +148,31 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 @function("x", prefix="fft.", dense=dense_fft.rfft)
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Discrete Fourier transform of a real signal along an axis: its nonnegative frequencies.
+    """Compute the discrete Fourier transform of a real signal along an axis, at the nonnegative frequencies.
 
     Parameters
     ----------
-    x : array
-        Of a real floating-point dtype (integers become the default one).
+    x : array, (...)
+        Array with a real floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the transform, to which `x` is cut or padded with zeros; by default its size.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the forward transform by nothing, the root of the length, or the length.
+        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
+        axis.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`. The axis has size ``n // 2 + 1``.
+        Transformed array: complex, with the precision of `x`. The axis has length ``n // 2 + 1``.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
@@ -183,30 +188,30 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 @function("x", prefix="fft.", dense=dense_fft.irfft)
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Inverse of `rfft`.
+    """Compute the real signal from its nonnegative frequencies along an axis, the inverse of `rfft`.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the real signal; by default ``2 * (size - 1)``.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the inverse transform by the length, its root, or nothing.
+        Length of the real signal. The default is ``2 * (m - 1)`` for an axis of length m.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
 
     Returns
     -------
     array
-        Real, of the precision of `x`.
+        Transformed array: real, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
@@ -222,30 +227,30 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 @function("x", prefix="fft.", dense=dense_fft.hfft)
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Discrete Fourier transform of a signal with Hermitian symmetry, of which the first half is given.
+    """Compute the discrete Fourier transform of a signal with Hermitian symmetry, given its first half.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the result; by default ``2 * (size - 1)``.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the forward transform by nothing, the root of the length, or the length.
+        Length of the result. The default is ``2 * (m - 1)`` for an axis of length m.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
 
     Returns
     -------
     array
-        Real, of the precision of `x`.
+        Transformed array: real, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 
@@ -261,30 +266,31 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 @function("x", prefix="fft.", dense=dense_fft.ihfft)
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Inverse of `hfft`.
+    """Compute the first half of a signal with Hermitian symmetry from its transform, the inverse of `hfft`.
 
     Parameters
     ----------
-    x : array
-        Of a real floating-point dtype (integers become the default one).
+    x : array, (...)
+        Array with a real floating-point data type. Integers are converted to the default one.
     n : int, optional
-        The length of the transform, to which `x` is cut or padded with zeros; by default its size.
-    axis : int
-        Along which.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the inverse transform by the length, its root, or nothing.
+        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
+        axis.
+    axis : int, default -1
+        Axis of the transform.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`. The axis has size ``n // 2 + 1``.
+        Transformed array: complex, with the precision of `x`. The axis has length ``n // 2 + 1``.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is unknown.
+        If `n` is less than 1, the axis is too short, or `norm` is invalid.
     numpy.exceptions.AxisError
         If the axis is out of range.
 

@@ -1,4 +1,4 @@
-"""The standard's Fourier transforms along several axes."""
+"""Fourier transforms along several axes."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def _along_axes(
     kinds: str = "real or complex",
     half: bool = False,
 ) -> Array:
-    """Check and dispatch a transform along several axes: kernels get all of them, and a length for each."""
+    """Check and dispatch a transform along several axes; kernels receive all axes with their lengths."""
     name = function.name
     x = operand(name, x, kinds)
     check_norm(name, norm)
     if axes is None:
         axes = tuple(range(0 if s is None else max(0, x.ndim - len(s)), x.ndim))
         if s is not None and len(s) > x.ndim:
-            raise ValueError(f"{name}: s must have at most {x.ndim} lengths for shape {x.shape}, got {s}")
+            raise ValueError(f"{name}: s must contain at most {x.ndim} lengths for shape {x.shape}, got {s}")
     else:
         axes = check_axes(name, tuple(axes), x.ndim, "axes")
     if s is not None and len(s) != len(axes):
-        raise ValueError(f"{name}: s must have one length for each of the axes {axes}, got {s}")
+        raise ValueError(f"{name}: s must contain one length for each of the axes {axes}, got {s}")
     for length in s or ():
         if length != -1:
             check_length(name, length, "each length in s")
     if not axes:
-        raise ValueError(f"{name}: axes must name at least one axis")
+        raise ValueError(f"{name}: axes must contain at least one axis, got none")
     given = s or (-1,) * len(axes)
     if any(n == -1 and x.shape[axis] == 0 for n, axis in zip(given, axes)) or (
         half and not s and x.shape[axes[-1]] < 2
@@ -55,31 +55,33 @@ def _along_axes(
 def fftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
-    """Discrete Fourier transform along several axes.
+    """Compute the discrete Fourier transform along several axes.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     s : tuple of int, optional
-        The lengths of the transform, to which `x` is cut or padded with zeros; -1 and the default are its sizes.
+        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
+        length of the axis, which is the default.
     axes : tuple of int, optional
-        Along which; by default all, or the last ones if `s` is given.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the forward transform by nothing, the root of the length, or the length.
+        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively, where n
+        is the product of the lengths.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`.
+        Transformed array: complex, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If a length is less than 1, lengths and axes are not as many, an axis is named twice or too short, or `norm` is
-        unknown.
+        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
+        is invalid.
     numpy.exceptions.AxisError
         If an axis is out of range.
 
@@ -98,31 +100,33 @@ def fftn(
 def ifftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
-    """Inverse of `fftn`.
+    """Compute the inverse discrete Fourier transform along several axes, the inverse of `fftn`.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     s : tuple of int, optional
-        The lengths of the transform, to which `x` is cut or padded with zeros; -1 and the default are its sizes.
+        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
+        length of the axis, which is the default.
     axes : tuple of int, optional
-        Along which; by default all, or the last ones if `s` is given.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the inverse transform by the length, its root, or nothing.
+        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively, where n
+        is the product of the lengths.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`.
+        Transformed array: complex, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If a length is less than 1, lengths and axes are not as many, an axis is named twice or too short, or `norm` is
-        unknown.
+        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
+        is invalid.
     numpy.exceptions.AxisError
         If an axis is out of range.
 
@@ -141,31 +145,35 @@ def ifftn(
 def rfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
-    """Discrete Fourier transform of a real signal along several axes: `rfft` along the last of them.
+    """Compute the discrete Fourier transform of a real signal along several axes.
+
+    The last axis contains the nonnegative frequencies only, as in `rfft`.
 
     Parameters
     ----------
-    x : array
-        Of a real floating-point dtype (integers become the default one).
+    x : array, (...)
+        Array with a real floating-point data type. Integers are converted to the default one.
     s : tuple of int, optional
-        The lengths of the transform, to which `x` is cut or padded with zeros; -1 and the default are its sizes.
+        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
+        length of the axis, which is the default.
     axes : tuple of int, optional
-        Along which; by default all, or the last ones if `s` is given.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the forward transform by nothing, the root of the length, or the length.
+        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively, where n
+        is the product of the lengths.
 
     Returns
     -------
     array
-        Complex, of the precision of `x`. The last axis has size ``s[-1] // 2 + 1``.
+        Transformed array: complex, with the precision of `x`. The last axis has length ``s[-1] // 2 + 1``.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If a length is less than 1, lengths and axes are not as many, an axis is named twice or too short, or `norm` is
-        unknown.
+        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
+        is invalid.
     numpy.exceptions.AxisError
         If an axis is out of range.
 
@@ -184,31 +192,33 @@ def rfftn(
 def irfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
-    """Inverse of `rfftn`.
+    """Compute a real signal from its Fourier transform along several axes, the inverse of `rfftn`.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype, real or complex (integers become the default one).
+    x : array, (...)
+        Array with a floating-point data type. Integers are converted to the default one.
     s : tuple of int, optional
-        The lengths of the real signal, by default the sizes and along the last axis ``2 * (size - 1)``; -1 is the size.
+        Length of the real signal along each axis. -1 is the length m of the axis in `x`. The default is m, and
+        ``2 * (m - 1)`` for the last axis.
     axes : tuple of int, optional
-        Along which; by default all, or the last ones if `s` is given.
-    norm : {"backward", "ortho", "forward"}
-        What is divided by: the inverse transform by the length, its root, or nothing.
+        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively, where n
+        is the product of the lengths.
 
     Returns
     -------
     array
-        Real, of the precision of `x`.
+        Transformed array: real, with the precision of `x`.
 
     Raises
     ------
     TypeError
-        If the dtype of `x` is none of these.
+        If `x` does not have such a data type.
     ValueError
-        If a length is less than 1, lengths and axes are not as many, an axis is named twice or too short, or `norm` is
-        unknown.
+        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
+        is invalid.
     numpy.exceptions.AxisError
         If an axis is out of range.
 

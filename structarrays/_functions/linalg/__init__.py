@@ -1,4 +1,4 @@
-"""The standard's ``linalg`` extension, functions under SciPy's names, and a few of our own: what is defined in files by chapter."""
+"""Linear algebra: the ``linalg`` extension of the Array API standard, functions of SciPy, and further functions."""
 
 import typing as _typing
 
@@ -72,7 +72,7 @@ def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
+if not _typing.TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name):
         raise AttributeError(f"module 'structarrays.linalg' has no attribute {name!r}{_hint(_LINALG, name)}")

@@ -1,4 +1,4 @@
-"""`linalg.compress`: what the standard has no function for, and looks at values."""
+"""Low-rank approximation, which is data-dependent and outside of the standard."""
 
 from __future__ import annotations
 
@@ -12,41 +12,46 @@ from .. import matrix_checks as check
 
 @function("x", prefix="linalg.")
 def compress(x: ArrayLike, /, *, rank: int) -> Array:
-    r"""Best approximation of each matrix of a stack by one of low rank.
+    r"""Compute the best low-rank approximation of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
     rank : int
-        The rank: how many singular values are kept, from 0 to ``min(M, N)``.
+        Number of singular values to keep, from 0 to ``min(M, N)``.
 
     Returns
     -------
     LowRank, (..., M, N)
-        With at most so many columns in its factors: the left one has the singular vectors times the singular values, the right one
-        the orthonormal (conjugated) right singular vectors.
+        Approximation with at most `rank` columns in its factors. The left factor contains the left singular vectors
+        times the singular values, the right factor the orthonormal (conjugated) right singular vectors.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions, or `rank` is negative or larger than `x` allows.
     TypeError
-        If `x` is boolean, or `rank` is no integer.
+        If `x` has a boolean data type, or `rank` is not an integer.
 
     Notes
     -----
-    No matrix of this rank is nearer in the spectral or in the Frobenius norm (Eckart and Young, *Psychometrika* 1, 1936):
-    the error is :math:`\sigma_{k+1}`, or :math:`(\sum_{j>k} \sigma_j^2)^{1/2}`. Structures of low rank are never
-    expanded: a `LowRank`, a `Product` through a narrow factor, a `Fill` and their sums take QR factorisations of both factors and the
-    singular value decomposition of the small matrix between them.
+    The result is the nearest matrix of this rank in the spectral norm and in the Frobenius norm (Eckart and Young,
+    *Psychometrika* 1, 1936). The errors are :math:`\sigma_{k+1}` and :math:`(\sum_{j>k} \sigma_j^2)^{1/2}`.
 
-    ==================================  ====================================
-    of low rank r                       ``O((M + N) r**2)``
-    dense, or any other structure       ``O(M N min(M, N))``, and the dense form
-    ==================================  ====================================
+    Low-rank structures are never densified: `LowRank`, a `Product` with a narrow inner dimension, `Fill`, and sums of
+    these. The algorithm takes QR factorizations of both factors, and the singular value decomposition of the small
+    matrix between them.
 
-    The derivative needs the last kept and the first lost singular value to differ, and the kept ones not to be 0.
+    ==================================  =======================================
+    structure                           cost
+    ==================================  =======================================
+    low rank r                          ``O((M + N) r**2)``
+    `Dense`, and any other              ``O(M N min(M, N))``, in dense form
+    ==================================  =======================================
+
+    The derivative exists if the kept singular values are nonzero, and the smallest of them differs from the largest
+    discarded singular value.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Banded systems in SciPy's matrix diagonal ordered form: `solve_banded`, `solveh_banded`, `cholesky_banded`, `cho_solve_banded`.
+"""Banded systems in the matrix diagonal ordered form of SciPy.
 
-They are for code that has its matrices in that form: what they do is to make a `Banded` array, for which `linalg.solve` and the other
-functions take the same time.
+The functions serve code whose matrices have that form. They construct a `Banded` array and call `linalg.solve` or
+`linalg.cholesky`, at the same cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _banded(ab: Array, offsets: Iterable[int]) -> Banded:
-    """The square `Banded` array whose diagonals are the rows of an array in matrix diagonal ordered form."""
+    """Construct the square `Banded` array whose diagonals are the rows of `ab` (matrix diagonal ordered form)."""
     from ..._structures.banded.array import bands
 
     data, n = to_dense(ab).data, ab.shape[-1]
@@ -38,13 +38,13 @@ def _banded(ab: Array, offsets: Iterable[int]) -> Banded:
 
 
 def _half(ab: Array, lower: bool) -> range:
-    """The offsets of the rows of an array that has the diagonals of one half."""
+    """Return the offsets of the rows of an array that contains the diagonals of one half."""
     w = ab.shape[-2]
     return range(0, -w, -1) if lower else range(w - 1, -1, -1)
 
 
 def _hermitian(ab: Array, lower: bool) -> Banded:
-    """The Hermitian `Banded` array of which `ab` has one half, assumed positive definite."""
+    """Construct the Hermitian `Banded` array, assumed positive definite, from its lower or upper half `ab`."""
     from ..._structures.banded.array import bands
 
     half = _banded(ab, _half(ab, lower))
@@ -56,7 +56,7 @@ def _hermitian(ab: Array, lower: bool) -> Banded:
 
 
 def _checked_form(name: str, ab: Array, b: Array | None = None, argument: str = "ab") -> Any:
-    """The arrays in one floating-point dtype."""
+    """Check the arrays, and convert them to one floating-point data type."""
     check.matrix(name, ab, argument)
     if ab.shape[-2] == 0:
         raise ValueError(f"{name}: {argument} must have a row for each diagonal, got shape {ab.shape}")
@@ -67,17 +67,17 @@ def _checked_form(name: str, ab: Array, b: Array | None = None, argument: str = 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is singular")
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array:
-    """Solution of the linear systems ``a @ x = b`` with banded matrices in diagonal ordered form.
+    """Solve ``a @ x = b`` for banded matrices in matrix diagonal ordered form.
 
     Parameters
     ----------
     l_and_u : (int, int)
-        The numbers ``l`` and ``u`` of diagonals below and above the main one.
+        Numbers ``l`` and ``u`` of diagonals below and above the main diagonal.
     ab : array, (..., l + u + 1, M)
-        The diagonals, from the highest down, aligned by columns: ``ab[..., u + i - j, j] == a[..., i, j]``. What lies outside of the
-        matrix is not read.
+        Diagonals from the uppermost to the lowermost, aligned by columns: ``ab[..., u + i - j, j] == a[..., i, j]``.
+        Elements outside of the matrix are ignored.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
 
     Returns
     -------
@@ -87,11 +87,13 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array
     Raises
     ------
     ValueError
-        If `l_and_u` are not two numbers, at least 0, that go with `ab`, the dimensions M differ, or the batch shapes do not broadcast.
+        If `l_and_u` are not two nonnegative numbers that match the rows of `ab`, the dimensions M differ, or the batch
+        shapes do not broadcast.
     TypeError
-        If an array is boolean, or `l_and_u` are no integers.
+        If an array has a boolean data type, or `l_and_u` are not integers.
     numpy.linalg.LinAlgError
-        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its solution is NaN.
+        If a matrix is singular, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its solution is NaN instead.
 
     See Also
     --------
@@ -99,7 +101,8 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array
 
     Notes
     -----
-    ``O(M l (l + u))``, and ``O(M (l + u))`` for each right-hand side: `linalg.solve` of a `Banded` array.
+    The function calls `linalg.solve` with a `Banded` array. The cost is ``O(M l (l + u))``, and ``O(M (l + u))`` for
+    each right-hand side.
 
     Examples
     --------
@@ -117,22 +120,22 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array
     ab, b = form
     if min(low, up) < 0 or low + up + 1 != ab.shape[-2]:
         raise ValueError(f"{name}: ab must have l + u + 1 rows for l_and_u = {(low, up)}, got shape {ab.shape}")
-    return cast("Array", solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b))  # and its flag
+    return cast("Array", solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b))  # and the success flag
 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is not positive definite")
 def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
-    """Solution of ``a @ x = b`` with Hermitian positive definite banded matrices in diagonal ordered form.
+    """Solve ``a @ x = b`` for Hermitian positive definite banded matrices in matrix diagonal ordered form.
 
     Parameters
     ----------
     ab : array, (..., u + 1, M)
-        The main diagonal and those above it, ``ab[..., u + i - j, j] == a[..., i, j]``, or with `lower` those below it,
-        ``ab[..., i - j, j] == a[..., i, j]``. What lies outside of the matrix is not read.
+        Main diagonal and superdiagonals, ``ab[..., u + i - j, j] == a[..., i, j]``. If `lower` is True, main diagonal
+        and subdiagonals, ``ab[..., i - j, j] == a[..., i, j]``. Elements outside of the matrix are ignored.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
-    lower : bool
-        Which half `ab` has.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
+    lower : bool, default False
+        Whether `ab` contains the lower half of the matrix instead of the upper half.
 
     Returns
     -------
@@ -144,10 +147,10 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
     ValueError
         If `ab` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If an array is boolean.
+        If an array has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
-        solution is NaN.
+        If a matrix is not positive definite, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its solution is NaN instead.
 
     See Also
     --------
@@ -155,7 +158,8 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
 
     Notes
     -----
-    ``O(M u**2)``, and ``O(M u)`` for each right-hand side: `linalg.solve` of a `Banded` array that is assumed positive definite.
+    The function calls `linalg.solve` with a `Banded` array that is assumed positive definite. The cost is ``O(M
+    u**2)``, and ``O(M u)`` for each right-hand side.
 
     Examples
     --------
@@ -167,35 +171,36 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
     ab, b = cast("Array", ab), cast("Array", b)
     form: list[Array] = _checked_form("linalg.solveh_banded", ab, b)
     ab, b = form
-    return cast("Array", solve.dispatch(_hermitian(ab, bool(lower)), b))  # and its flag
+    return cast("Array", solve.dispatch(_hermitian(ab, bool(lower)), b))  # and the success flag
 
 
 @function("ab", prefix="linalg.", checked="the matrix is not positive definite")
 def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
-    """Cholesky factor of Hermitian positive definite banded matrices, in diagonal ordered form.
+    """Compute the Cholesky factor of Hermitian positive definite banded matrices in matrix diagonal ordered form.
 
     Parameters
     ----------
     ab : array, (..., u + 1, M)
-        The main diagonal and those above it, or with `lower` those below it; see `solveh_banded`.
-    lower : bool
-        Which half `ab` has, and which factor is wanted: ``L`` with ``a = L @ conj(L).mT``, or (default) ``U`` with
-        ``a = conj(U).mT @ U``.
+        Main diagonal and superdiagonals, ``ab[..., u + i - j, j] == a[..., i, j]``. If `lower` is True, main diagonal
+        and subdiagonals, ``ab[..., i - j, j] == a[..., i, j]``. Elements outside of the matrix are ignored.
+    lower : bool, default False
+        If False, `ab` contains the upper half, and the factor is ``U`` with ``a = conj(U).mT @ U``. If True, `ab`
+        contains the lower half, and the factor is ``L`` with ``a = L @ conj(L).mT``.
 
     Returns
     -------
     Dense, (..., u + 1, M)
-        The factor in the form of `ab`, with zeros where that lies outside of the matrix.
+        Factor in the form of `ab`, with zeros outside of the matrix.
 
     Raises
     ------
     ValueError
         If `ab` has fewer than two dimensions.
     TypeError
-        If `ab` is boolean.
+        If `ab` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
-        factor is NaN.
+        If a matrix is not positive definite, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its factor is NaN instead.
 
     See Also
     --------
@@ -203,7 +208,7 @@ def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
 
     Notes
     -----
-    ``O(M u**2)``: `linalg.cholesky` of a `Banded` array.
+    The function calls `linalg.cholesky` with a `Banded` array. The cost is ``O(M u**2)``.
 
     Examples
     --------
@@ -223,19 +228,19 @@ def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
         else jnp.zeros((*ab.shape[:-2], n), ab.dtype)
         for k in _half(ab, lower)
     ]
-    return cast("Array", (Dense.make((jnp.stack(rows, axis=-2),)), ok))  # and its flag
+    return cast("Array", (Dense.make((jnp.stack(rows, axis=-2),)), ok))  # and the success flag
 
 
 @of_cholesky_factor
 def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
-    """Solution of ``a @ x = b`` by the Cholesky factor of a banded `a`, in diagonal ordered form.
+    """Solve ``a @ x = b`` with the Cholesky factor of banded matrices in matrix diagonal ordered form.
 
     Parameters
     ----------
-    cb_and_lower : (array, bool), (..., u + 1, M)
-        What `cholesky_banded` returns, and its argument `lower`.
+    cb_and_lower : (array, bool)
+        Factor of shape (..., u + 1, M) that `cholesky_banded` returned, and its argument `lower`.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
 
     Returns
     -------
@@ -247,10 +252,10 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
     ValueError
         If the factor has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If `cb_and_lower` is no pair, its second part is known to nobody but the compiled call, or an array is boolean.
+        If `cb_and_lower` is not a pair, its second element is traced, or an array has a boolean data type.
     numpy.linalg.LinAlgError
-        If there is a zero on the diagonal of a factor, and the call is eager; under `jax.jit`, and within
-        ``errstate(linalg="nan")``, the solution is NaN.
+        If the diagonal of a factor contains a zero, in an eager call. Under `jax.jit`, or within
+        ``errstate(linalg="nan")``, the solution is NaN instead.
 
     See Also
     --------
@@ -258,7 +263,7 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
 
     Notes
     -----
-    ``O(M u)`` for each right-hand side.
+    The cost is ``O(M u)`` for each right-hand side.
 
     Examples
     --------
@@ -271,4 +276,4 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
     cb, lower = cb_and_lower
     cb, b = _checked_form("linalg.cho_solve_banded", cb, b, "cb_and_lower[0]")
     x, ok = cho_solve.dispatch(_banded(cb, _half(cb, lower)), check.columns(b), lower=lower)
-    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and the success flag

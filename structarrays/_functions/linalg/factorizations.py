@@ -1,7 +1,7 @@
-"""Factorisations that are kept, and the systems that they solve, under SciPy's names: `cho_factor`, `lu_factor`, `lu`.
+"""Cholesky and LU factorizations, and linear systems with given factors, as in SciPy.
 
-SciPy's arguments that concern memory and checks only (``overwrite_a``, ``check_finite``, …) are left out: arrays are immutable here, and
-NaN gives NaN.
+The functions omit SciPy's arguments for memory and checks (``overwrite_a``, ``check_finite``, …): data is immutable,
+and NaN in the input gives NaN.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CholeskyFactor(NamedTuple):
-    """A Cholesky factor and (static in JAX's eyes) whether it is the lower one."""
+    """A Cholesky factor, and whether it is the lower one (a static part of the pytree)."""
 
     c: Array
     lower: bool
@@ -47,7 +47,7 @@ jax.tree_util.register_pytree_with_keys(
 
 
 class OfCholeskyFactor(Function[..., Array]):
-    """A function whose first argument is a pair ``(c, lower)``, of which `lower` is static."""
+    """A function whose first argument is a pair ``(c, lower)`` with a static `lower`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         first = next(iter(self.__signature__.parameters))
@@ -67,8 +67,8 @@ class OfCholeskyFactor(Function[..., Array]):
             return CholeskyFactor(c, bool(lower))
         except jax.errors.TracerBoolConversionError:
             raise TypeError(
-                f"{self.name}: {argument}[1] must be True or False, known while JAX traces, got {lower!r}; "
-                "pass on what cho_factor returns, of which it is a static part"
+                f"{self.name}: {argument}[1] must be a static bool, got {lower!r}; "
+                "pass the CholeskyFactor that cho_factor returns, in which it is static"
             ) from None
 
     def _lift(self, value: Any, name: str) -> Any:
@@ -80,40 +80,41 @@ class OfCholeskyFactor(Function[..., Array]):
 
 
 def of_cholesky_factor(define: Callable[..., Any]) -> OfCholeskyFactor:
-    """Make the decorated code an `OfCholeskyFactor`."""
+    """Decorate an implementation as an `OfCholeskyFactor`."""
     message = "the factor is singular"
     return OfCholeskyFactor(define, tuple(inspect.signature(define).parameters)[:2], checked=message, prefix="linalg.")
 
 
 @function("a", prefix="linalg.", checked="a is not positive definite")
 def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
-    r"""Cholesky factor of each Hermitian positive definite matrix of a stack, for `cho_solve`.
+    r"""Compute the Cholesky factor of each Hermitian positive definite matrix of a stack, for `cho_solve`.
 
     Parameters
     ----------
     a : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
-    lower : bool
-        Whether the factor is ``L`` with ``a = L @ conj(L).mT``, or (default) ``U`` with ``a = conj(U).mT @ U``.
+        Square matrices of a floating-point data type. Integers are converted to the default one.
+    lower : bool, default False
+        If False, compute the upper triangular factor ``U`` with ``a = conj(U).mT @ U``. If True, compute the lower
+        triangular factor ``L`` with ``a = L @ conj(L).mT``.
 
     Returns
     -------
     c : array, (..., M, M)
-        The factor: `Triangular` of a dense matrix, with zeros in the other triangle, where SciPy leaves what was there. Of other
-        structures see below.
+        Factor; see Notes for its structure. The other triangle of the factor of a dense matrix is zero, unlike in
+        SciPy, which leaves arbitrary elements there.
     lower : bool
-        The argument. The pair can be unpacked like a tuple; whole, it goes through `jax.jit`, `jax.vmap` and `jax.lax.scan`, in which
-        `lower` is static.
+        The argument `lower`. The pair can be unpacked like a tuple. It is a pytree for `jax.jit`, `jax.vmap` and
+        `jax.lax.scan`, in which `lower` is static.
 
     Raises
     ------
     ValueError
         If `a` is not square.
     TypeError
-        If `a` is boolean.
+        If `a` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
-        factor is NaN.
+        If a matrix is not positive definite, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its factor is NaN instead.
 
     See Also
     --------
@@ -121,11 +122,11 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
 
     Notes
     -----
-    As in `linalg.cholesky`, the Hermitian part is factored, so that derivatives are Hermitian. To read one triangle, give
-    ``Symmetric(a, lower)`` or ``Hermitian(a, lower)``.
+    As in `linalg.cholesky`, the function factors the Hermitian part, so that derivatives are Hermitian. To read one
+    triangle only, pass ``Symmetric(a, lower)`` or ``Hermitian(a, lower)``.
 
     =========================================  ====================  =========================================
-    structure                                  factor                costs of the factor, and of a solution
+    structure                                  factor                cost of the factor, and of a solution
     =========================================  ====================  =========================================
     `Diagonal`, `Identity`                     the same              ``O(M)``, ``O(M)``
     `Banded`, w diagonals                      `Banded`              ``O(M w**2)``, ``O(M w)``
@@ -149,7 +150,7 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
     a = cast("Array", a)
     check.square("linalg.cho_factor", a, "a")
     c, ok = cho_factor.dispatch(check.floating("linalg.cho_factor", a, "a"), lower=bool(lower))
-    return cast("CholeskyFactor", (CholeskyFactor(c, bool(lower)), ok))  # and its flag
+    return cast("CholeskyFactor", (CholeskyFactor(c, bool(lower)), ok))  # and the success flag
 
 
 @cho_factor.kernel(Array)
@@ -159,7 +160,7 @@ def _cho_factor_array(a: Array, *, lower: bool) -> tuple[Array, jax.Array]:
 
 
 def as_triangular(c: Array, *, lower: bool, unit_diagonal: bool = False) -> Array:
-    """A factor; a dense one as `Triangular`, so that systems with it need no factorisation."""
+    """Wrap a dense factor as `Triangular`, so that systems with it need no factorization."""
     from ..._structures.triangular.array import Triangular
 
     return Triangular.make((c.data, None), (lower, unit_diagonal)) if type(c) is Dense else c
@@ -167,14 +168,15 @@ def as_triangular(c: Array, *, lower: bool, unit_diagonal: bool = False) -> Arra
 
 @of_cholesky_factor
 def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
-    """Solution of the linear systems ``a @ x = b`` by the Cholesky factor of `a`.
+    """Solve the linear system ``a @ x = b`` for each matrix of a stack, with the Cholesky factor of `a`.
 
     Parameters
     ----------
-    c_and_lower : (array, bool), (..., M, M)
-        What `cho_factor` returns. Of a dense array one triangle is read.
+    c_and_lower : (array, bool)
+        Factor of shape (..., M, M), and whether it is the lower one, as returned by `cho_factor`. The other triangle of
+        a dense factor is ignored.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
 
     Returns
     -------
@@ -186,10 +188,10 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
     ValueError
         If the factor is not square, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If `c_and_lower` is no pair, its second part is known to nobody but the compiled call, or an array is boolean.
+        If `c_and_lower` is not a pair, its second element is traced, or an array has a boolean data type.
     numpy.linalg.LinAlgError
-        If there is a zero on the diagonal of a factor, and the call is eager; under `jax.jit`, and within
-        ``errstate(linalg="nan")``, the solution is NaN.
+        If the diagonal of a factor contains a zero, in an eager call. Under `jax.jit`, or within
+        ``errstate(linalg="nan")``, the solution is NaN instead.
 
     See Also
     --------
@@ -197,7 +199,7 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
 
     Notes
     -----
-    Two substitutions; for the costs by structure see `cho_factor`.
+    The function performs two substitutions. See `cho_factor` for the cost by structure.
 
     Examples
     --------
@@ -209,12 +211,12 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
     c, lower = c_and_lower
     c, b = check.system("linalg.cho_solve", c, b, "c_and_lower[0]")
     x, ok = cho_solve.dispatch(c, check.columns(b), lower=lower)
-    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and the success flag
 
 
 @cho_solve.kernel(Array, Array)
 def _cho_solve_array(c: Array, b: Array, *, lower: bool) -> tuple[Array, jax.Array]:
-    """First with the factor that stands on the left, then with the other."""
+    """Solve with the left factor, then with the right factor."""
     y, ok = solve_triangular.dispatch(c, b, trans=0 if lower else 2, lower=lower, unit_diagonal=False)
     x, _ = solve_triangular.dispatch(c, y, trans=2 if lower else 0, lower=lower, unit_diagonal=False)
     return x, ok
@@ -224,14 +226,14 @@ def _cho_solve_array(c: Array, b: Array, *, lower: bool) -> tuple[Array, jax.Arr
 
 
 class LUFactor(NamedTuple):
-    """Both factors in one array, and for each row the one that it was exchanged with."""
+    """Both factors in one array, and the pivot indices: row i was interchanged with row ``piv[i]``."""
 
     lu: Array
     piv: Array
 
 
 class LUResult(NamedTuple):
-    """A permutation, a lower triangular matrix with a diagonal of ones, and an upper triangular one."""
+    """Permutation, unit lower triangular matrix, and upper triangular matrix."""
 
     p: Array
     l: Array
@@ -240,26 +242,27 @@ class LUResult(NamedTuple):
 
 @function("a", prefix="linalg.")
 def lu_factor(a: ArrayLike) -> LUFactor:
-    """LU factors of each matrix of a stack, with partial pivoting, for `lu_solve`.
+    """Compute the LU factorization with partial pivoting of each matrix of a stack, for `lu_solve`.
 
     Parameters
     ----------
     a : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     lu : array, (..., M, N)
-        U on and above the diagonal, and below it the unit lower triangular L without its ones. Of other structures see below.
+        U on and above the diagonal, and the unit lower triangular L below it, without its unit diagonal. See Notes for
+        the structure.
     piv : array, (..., min(M, N))
-        Row i was exchanged with row ``piv[i]``, for ``i = 0, 1, …`` in turn.
+        Pivot indices: row i was interchanged with row ``piv[i]``, for i = 0, 1, … in order.
 
     Raises
     ------
     ValueError
         If `a` has fewer than two dimensions.
     TypeError
-        If `a` is boolean.
+        If `a` has a boolean data type.
 
     See Also
     --------
@@ -267,11 +270,11 @@ def lu_factor(a: ArrayLike) -> LUFactor:
 
     Notes
     -----
-    A singular matrix has factors, too: with a zero on the diagonal of U, at which `lu_solve` raises. The derivative is that for
-    constant exchanges.
+    A singular matrix has factors with a zero on the diagonal of U; `lu_solve` raises for them. Derivatives treat the
+    interchanges as constant.
 
     ==========================================  ========================  =========================================
-    structure                                   `lu`                      costs of the factors, and of a solution
+    structure                                   `lu`                      cost of the factors, and of a solution
     ==========================================  ========================  =========================================
     `Diagonal`, `Identity`                      the same                  ``O(1)``, ``O(M)``
     `Banded`, square, kl lower, ku upper        `Banded`, kl lower and    ``O(M kl (kl + ku))``,
@@ -283,10 +286,13 @@ def lu_factor(a: ArrayLike) -> LUFactor:
     `Dense`, and any other                      `Dense`                   ``2 M**3 / 3``, ``2 M**2``
     ==========================================  ========================  =========================================
 
-    The lower diagonals of a `Banded` or `BlockBanded` factor are the multipliers as LAPACK's ``gbtrf`` leaves them, which later exchanges do
-    not move. So its dense form is not what comes of a dense matrix, and is no argument for `lu_solve`. The rows of a `Banded` matrix are
-    exchanged, as ``gbtrf`` does it, only if elimination without exchanges turns out unstable, as in `linalg.solve`: it takes ten times as
-    long. Those of a `BlockBanded` one are, within their block row and the next.
+    The lower diagonals of a `Banded` or `BlockBanded` factor contain the multipliers, in the order of LAPACK's
+    ``gbtrf``: later interchanges do not permute them. So the dense form of the factor differs from the factor of the
+    dense matrix; do not pass it to `lu_solve`.
+
+    For a `Banded` matrix, as in `linalg.solve`, rows are interchanged only if elimination without interchanges is
+    unstable; elimination with interchanges takes ten times as long. For a `BlockBanded` matrix, rows are interchanged
+    within a block row and the next one.
 
     Examples
     --------
@@ -310,23 +316,23 @@ def _lu_factor_dense(a: Dense) -> tuple[Dense, Dense]:
 
 
 def no_exchanges(a: Array) -> Dense:
-    """The `piv` of matrices that need none."""
+    """Return the `piv` of matrices without interchanges."""
     k = min(a.shape[-2:])
     return Dense.make((jnp.broadcast_to(jnp.arange(k, dtype=jnp.int32), (*a.shape[:-2], k)),))
 
 
 @function("*lu_and_piv", "b", prefix="linalg.", checked="lu_and_piv are the factors of a singular matrix")
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int | str = 0) -> Array:
-    """Solution of the linear systems ``a @ x = b`` by the LU factors of `a`.
+    """Solve the linear system ``a @ x = b`` for each matrix of a stack, with the LU factors of `a`.
 
     Parameters
     ----------
-    lu_and_piv : (array, array), (..., M, M) and (..., M)
-        What `lu_factor` returns.
+    lu_and_piv : (array, array)
+        Factors of shape (..., M, M), and pivot indices of shape (..., M), as returned by `lu_factor`.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
-    trans : {0, 1, 2, "N", "T", "C"}
-        Whether to solve with `a` (0, "N"), its transpose (1, "T"), or its conjugated transpose (2, "C").
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
+    trans : {0, 1, 2, "N", "T", "C"}, default 0
+        Type of the system: with `a` (0, "N"), its transpose (1, "T"), or its conjugate transpose (2, "C").
 
     Returns
     -------
@@ -336,12 +342,13 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int |
     Raises
     ------
     ValueError
-        If the factors are not square, the dimensions M differ, the batch shapes do not broadcast, or `trans` is none of these.
+        If the factors are not square, the dimensions M differ, the batch shapes do not broadcast, or `trans` is
+        invalid.
     TypeError
-        If `lu_and_piv` is no pair of arrays, or an array has the wrong kind of dtype.
+        If `lu_and_piv` is not a pair of arrays, or an array has the wrong kind of data type.
     numpy.linalg.LinAlgError
-        If there is a zero on the diagonal of U, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, the
-        solution is NaN.
+        If the diagonal of U contains a zero, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        the solution is NaN instead.
 
     See Also
     --------
@@ -349,7 +356,7 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int |
 
     Notes
     -----
-    For the costs by structure see `lu_factor`.
+    See `lu_factor` for the cost by structure.
 
     Examples
     --------
@@ -373,12 +380,12 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int |
         )
     check.broadcast("linalg.lu_solve", lu.shape[:-2], piv.shape[:-1])
     x, ok = lu_solve.dispatch(lu, piv, check.columns(b), trans=transposition("linalg.lu_solve", trans))
-    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and the success flag
 
 
 @lu_solve.kernel(Array, Array, Array)
 def _lu_solve_array(lu: Array, piv: Array, b: Array, *, trans: int) -> tuple[Array, jax.Array]:
-    """Two substitutions, and the exchanges before or after them."""
+    """Perform two substitutions, and the interchanges before or after them."""
     from ..._structures.permutation.array import Permutation
 
     order = lax.linalg.lu_pivots_to_permutation(to_dense(piv).data.astype(jnp.int32), lu.shape[-1])
@@ -394,32 +401,33 @@ def _lu_solve_array(lu: Array, piv: Array, b: Array, *, trans: int) -> tuple[Arr
 
 @function("a", prefix="linalg.")
 def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUResult | tuple[Array, Array]:
-    """LU decomposition ``a = p @ l @ u`` of each matrix of a stack, with partial pivoting.
+    """Compute the LU decomposition ``a = p @ l @ u`` with partial pivoting of each matrix of a stack.
 
     Parameters
     ----------
     a : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
-    permute_l : bool
-        Whether to return ``(p @ l, u)``.
-    p_indices : bool
-        Whether to return, in place of `p`, the indices with ``a[i, :] = (l @ u)[p[i], :]``.
+        Matrices of a floating-point data type. Integers are converted to the default one.
+    permute_l : bool, default False
+        If True, return the pair ``(p @ l, u)``.
+    p_indices : bool, default False
+        If True, return the permutation as indices with ``a[i, :] = (l @ u)[p[i], :]``.
 
     Returns
     -------
     p : Permutation, (..., M, M), or array, (..., M)
-        Of a real dtype. Not returned with `permute_l`.
+        Permutation matrix with a real data type, or indices if `p_indices` is True. Not returned if `permute_l` is
+        True.
     l : array, (..., M, K)
-        Lower triangular with a diagonal of ones, ``K = min(M, N)``; or `p` times that.
+        Unit lower triangular matrix with ``K = min(M, N)`` columns, or ``p @ l`` if `permute_l` is True.
     u : array, (..., K, N)
-        Upper triangular.
+        Upper triangular matrix.
 
     Raises
     ------
     ValueError
         If `a` has fewer than two dimensions.
     TypeError
-        If `a` is boolean.
+        If `a` has a boolean data type.
 
     See Also
     --------
@@ -427,17 +435,17 @@ def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUR
 
     Notes
     -----
-    To solve systems, `lu_factor` is better: it keeps what is banded, where exchanges of rows would spread the columns of `l`.
+    To solve linear systems, use `lu_factor`. It keeps banded factors, while the interchanges fill the columns of `l`.
 
     ==============================================  ====================================================
     structure                                       `l` and `u`
     ==============================================  ====================================================
-    `Diagonal`, upper banded or triangular          an `Identity` and the same
-    `Permutation`                                   two of `Identity`
-    `Banded`, assumed positive definite             `Banded` and `Banded`, without exchanges
+    `Diagonal`, upper banded or triangular          `Identity` and the same
+    `Permutation`                                   `Identity` and `Identity`
+    `Banded`, assumed positive definite             `Banded` and `Banded`, without interchanges
     `BlockDiagonal` of square blocks                `BlockDiagonal`, block by block
-    `Kronecker` of square factors                   `Kronecker`, factor by factor: each element of `l` is at most 1
-                                                    in magnitude, but the exchanges are not those of the dense form
+    `Kronecker` of square factors                   `Kronecker`, factor by factor; each element of `l` is at most 1 in
+                                                    magnitude, but `p` differs from the dense form
     `Dense`, and any other                          `Triangular`
     ==============================================  ====================================================
 
@@ -463,7 +471,7 @@ def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUR
 
 @lu.kernel(Dense)
 def _lu_dense(a: Dense) -> tuple[jax.Array, Array, Array]:
-    """The indices of the permutation as a `jax.Array`, and both factors; so do all kernels."""
+    """Return the indices of the permutation as a `jax.Array`, and both factors, like every kernel."""
     data, _, order = lax.linalg.lu(a.data)
     k = min(a.shape[-2:])
     lower, upper = Dense.make((data[..., :, :k],)), Dense.make((data[..., :k, :],))

@@ -1,4 +1,4 @@
-"""`ldl`, under SciPy's name."""
+"""The LDL factorization of indefinite matrices, as in SciPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LDLResult(NamedTuple):
-    """A triangular matrix with rows in another order, a matrix with blocks of one or two rows, and the order."""
+    """Row-permuted triangular matrix, block diagonal matrix with blocks of size 1 or 2, and row permutation."""
 
     lu: Array
     d: Array
@@ -28,32 +28,32 @@ class LDLResult(NamedTuple):
 
 @function("A", prefix="linalg.")
 def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
-    """Bunch–Kaufman factors ``A = lu @ d @ conj(lu).mT`` of each Hermitian (or complex symmetric) indefinite matrix of a stack.
+    """Compute the Bunch–Kaufman factorization ``A = lu @ d @ conj(lu).mT`` of each Hermitian matrix of a stack.
 
     Parameters
     ----------
     A : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
-    lower : bool
-        Whether ``lu[perm, :]`` is lower triangular (default), or upper.
-    hermitian : bool
-        Whether complex matrices are Hermitian (default), or symmetric, with ``A = lu @ d @ lu.mT``.
+        Square matrices of a floating-point data type. Integers are converted to the default one.
+    lower : bool, default True
+        If True, ``lu[perm, :]`` is lower triangular. If False, it is upper triangular.
+    hermitian : bool, default True
+        If True, complex matrices are Hermitian. If False, they are symmetric, and ``A = lu @ d @ lu.mT``.
 
     Returns
     -------
     lu : array, (..., M, M)
-        With ones on the diagonal of ``lu[perm, :]``.
+        Row-permuted unit triangular factor.
     d : array, (..., M, M)
-        Block diagonal, with blocks of one row or two: `Banded` with three diagonals, or `Diagonal`.
+        Block diagonal matrix with blocks of size 1 or 2, as `Banded` with three diagonals, or as `Diagonal`.
     perm : array, (..., M)
-        The order of rows that makes `lu` triangular.
+        Row permutation that makes ``lu[perm, :]`` triangular.
 
     Raises
     ------
     ValueError
         If `A` is not square.
     TypeError
-        If `A` is boolean.
+        If `A` has a boolean data type.
 
     See Also
     --------
@@ -61,14 +61,16 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
 
     Notes
     -----
-    The Hermitian (symmetric) part is factored, so that derivatives are Hermitian, too; they are those for constant pivots. A singular
-    matrix has factors, too. The signs of the eigenvalues of `d` are those of `A`.
+    The function factors the Hermitian (or symmetric) part, so that derivatives are Hermitian (or symmetric).
+    Derivatives treat the pivots as constant. The matrix may be indefinite or singular. The eigenvalues of `d` have the
+    same signs as the eigenvalues of `A`.
 
-    Bunch and Kaufman, *Some stable methods for calculating inertia and solving symmetric linear systems*, Math. Comp. 31 (1977), as
-    LAPACK's ``sytrf``, in panels of columns as there: on CPUs it takes about three times as long as SciPy.
+    The algorithm is the blocked form of LAPACK's ``sytrf``: Bunch and Kaufman, *Some stable methods for calculating
+    inertia and solving symmetric linear systems*, Math. Comp. 31 (1977). On CPUs it takes about three times as long as
+    SciPy.
 
     ==================================================  ===========================  ==================
-    structure                                           `lu`, `d`                    costs
+    structure                                           `lu`, `d`                    cost
     ==================================================  ===========================  ==================
     `Diagonal`, `Identity`                              `Identity`, the same         ``O(1)``
     `Banded`, assumed positive definite, with `lower`   `Banded`, `Diagonal`         ``O(M w**2)``
@@ -101,7 +103,7 @@ def _ldl_dense(A: Dense, *, lower: bool, hermitian: bool) -> tuple[Dense, Banded
     if n == 0:
         none, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
         return A, bands(none, (0,), (0, 0)), Dense.make((order,))
-    # The upper factor is the lower one of the matrix read from its other corner.
+    # The upper factor is the lower factor of the matrix with reversed rows and columns.
     factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)
     if not lower:
         factor, d, order = jnp.flip(factor, (-2, -1)), jnp.flip(d, (-2, -1)), n - 1 - jnp.flip(order, -1)

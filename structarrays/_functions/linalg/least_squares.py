@@ -1,4 +1,4 @@
-"""`lstsq`, under SciPy's name."""
+"""Linear least squares, as in SciPy."""
 
 from __future__ import annotations
 
@@ -33,46 +33,49 @@ class LstsqResult(NamedTuple):
 
 
 DEFICIENT = (
-    "a matrix has less than full column rank, and no decomposition that keeps its structure finds the solution of least norm: "
-    "that of its dense form, a.to_dense(), does"
+    "a must have full column rank, because the banded solver cannot compute the minimum-norm solution; "
+    "use the dense form, a.to_dense(), instead"
 )
 
 
 @function("a", "b", "cond", "rcond", checked=DEFICIENT, prefix="linalg.")
 def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: ArrayLike | None = None) -> LstsqResult:
-    r"""Least-squares solutions of ``a @ x = b``: those that minimise ``norm(b - a @ x)``, and among them ``norm(x)``.
+    r"""Compute the least-squares solution of ``a @ x = b`` with minimum norm, for each matrix of a stack.
 
     Parameters
     ----------
     a : array, (..., M, N)
-        The matrices, of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
     cond : float or array, (...), optional
-        Singular values up to ``cond`` times the largest count as zero. By default the precision.
+        Relative tolerance. Singular values less than or equal to ``cond`` times the largest singular value are treated
+        as zero. The default is the machine precision ``eps`` of the data type.
     rcond : float or array, (...), optional
-        The same by the name that NumPy, JAX and PyTorch give it.
+        Alias of `cond`, the name in NumPy, JAX and PyTorch.
 
     Returns
     -------
     x : array, (..., N) or (..., N, K)
-        The solutions.
-    residues : array, (...) or (..., K), or of shape (..., 0)
-        The sums of ``abs(b - a @ x)**2`` over the rows if ``M > N``, else empty. Where a matrix has less than full rank SciPy returns
-        an empty array, too; here the shape cannot depend on values, and these are the sums as well.
+        Solutions.
+    residues : array, (...) or (..., K) or (..., 0)
+        Sums of squared residuals ``sum(abs(b - a @ x)**2)`` for each column of `b` if ``M > N``, otherwise empty.
+        Unlike in SciPy they are not empty for a rank-deficient matrix, because shapes cannot be data-dependent.
     rank : array, (...)
-        The number of singular values that do not count as zero, of the default integer dtype.
-    s : array, (..., min(M, N)), or of shape (..., 0)
-        The singular values, descending; of a tall `Banded` matrix none, as SciPy has none by LAPACK's ``gelsy``.
+        Numbers of singular values that are not treated as zero, in the default integer data type.
+    s : array, (..., min(M, N)) or (..., 0)
+        Singular values in descending order. Empty for a tall `Banded` matrix, like SciPy's result with LAPACK's
+        ``gelsy``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If (in an eager call) a tall `Banded` matrix has less than full column rank; in a compiled one `x` and `residues` are NaN then.
+        If a tall `Banded` matrix does not have full column rank, in an eager call. Under `jax.jit`, or within
+        ``errstate(linalg="nan")``, `x` and `residues` are NaN instead.
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If an argument is boolean, `cond` is complex, or both `cond` and `rcond` are given.
+        If an argument has a boolean data type, `cond` is complex, or both `cond` and `rcond` are given.
 
     See Also
     --------
@@ -80,21 +83,21 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
 
     Notes
     -----
-    The solution is :math:`A^+ b`, by the singular value decomposition, like that of LAPACK's ``gelsd`` (SciPy's default). The
-    derivative is that for constant rank (Golub and Pereyra, *SIAM J. Numer. Anal.* 10, 1973).
+    The solution is :math:`A^+ b`, computed by the singular value decomposition like in LAPACK's ``gelsd`` (SciPy's
+    default). The derivative is the derivative for constant rank (Golub and Pereyra, *SIAM J. Numer. Anal.* 10, 1973).
 
     ========================================  =========================================================
-    structure of `a`                          costs, beside those of products with `b`
+    structure of `a`                          cost, in addition to products with `b`
     ========================================  =========================================================
     `Diagonal`, `Identity`                    ``O(N log N)``
-    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``: by `qr`, which needs full column rank.
-    below and above the main one              `cond` is compared with an estimate of the smallest singular value,
-                                              relative to a bound of the largest, ``4 (l + u + 1)`` times the
-                                              largest element of R
+    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``, by `qr`. The matrix must have full
+    below and above the main diagonal         column rank: `cond` is compared with an estimate of the smallest
+                                              singular value, divided by a bound on the largest, ``4 (l + u + 1)``
+                                              times the largest element of R
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
-    `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor: what is small
-                                              is small beside the largest singular value of its factor
+    `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor; `cond` is
+                                              relative to the largest singular value of each factor
     `LowRank` of rank r, and products and     ``O((M + N) r**2)``
     sums that are of low rank
     `Dense`, and any other                    ``O(M N min(M, N))``
@@ -114,14 +117,16 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     check.matrix(name, a, "a")
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
     if cond is not None and rcond is not None:
-        raise TypeError(f"{name}: cond and rcond are two names of one argument, give one of them")
+        raise TypeError(f"{name}: only one of cond and rcond may be given, got both; remove one")
     argument, given = ("cond", cond) if rcond is None else ("rcond", rcond)
     cond = tolerance(name, a, given, arguments=("a", argument))
     cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)
-    return cast("LstsqResult", (LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok))  # and its flag
+    return cast(
+        "LstsqResult", (LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok)
+    )  # and the success flag
 
 
 @lstsq.kernel(Dense, Array)
@@ -130,7 +135,7 @@ def _lstsq_dense(a: Dense, b: Array, *, cond: jax.Array) -> tuple[tuple[Array, D
 
 
 def minimum_norm_dense(a: Dense, b: Array, cond: jax.Array) -> tuple[Dense, jax.Array]:
-    """The solution of least norm, and the singular values, of which those up to `cond` times the largest one count as zero."""
+    """Compute the minimum-norm solution and the singular values, with the relative tolerance `cond`."""
     batch = jnp.broadcast_shapes(cond.shape, a.shape[:-2])
     data, right = jnp.broadcast_to(a.data, batch + a.shape[-2:]), to_dense(b).data
     if a.size == 0:
@@ -145,7 +150,7 @@ def minimum_norm_dense(a: Dense, b: Array, cond: jax.Array) -> tuple[Dense, jax.
 def solution(
     a: Array, b: Array, cond: jax.Array, x: Array, values: jax.Array
 ) -> tuple[tuple[Array, Dense, Dense, Dense], jax.Array]:
-    """The results of a kernel of `lstsq`, by the solution and the singular values."""
+    """Return the results of a kernel of `lstsq` from the solution and the singular values."""
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:
         residues = squared_residuals(a, b, x)
@@ -155,6 +160,6 @@ def solution(
 
 
 def squared_residuals(a: Array, b: Array, x: Array) -> Dense:
-    """The squared norms of the columns of ``b - a @ x``."""
+    """Compute the squared norms of the columns of ``b - a @ x``."""
     rest = subtract(b, matmul(a, x))
     return to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-2))

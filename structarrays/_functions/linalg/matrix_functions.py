@@ -1,4 +1,4 @@
-"""Functions of square matrices under SciPy's names, `expm`, `sqrtm` and `expm_multiply`, and `logdet` under PyTorch's."""
+"""Functions of square matrices: `expm`, `sqrtm` and `expm_multiply` as in SciPy, and `logdet` as in PyTorch."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 @function("x", prefix="linalg.")
 def logdet(x: ArrayLike) -> Array:
-    r"""Natural logarithm of the determinant of each matrix of a stack.
+    r"""Compute the natural logarithm of the determinant of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (...)
-        Of the dtype of `x`: NaN where a real determinant is negative, -inf where it is zero. Derivatives are NaN in both
-        cases. Of a complex matrix the principal value,
+        Logarithms in the data type of `x`. The logarithm of a negative real determinant is NaN, and of a zero
+        determinant -inf, with NaN as derivatives. For complex matrices the result is the principal value
         :math:`\log|\det x| + i \arg(\det x)`.
 
     Raises
@@ -51,7 +51,7 @@ def logdet(x: ArrayLike) -> Array:
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     See Also
     --------
@@ -59,7 +59,7 @@ def logdet(x: ArrayLike) -> Array:
 
     Notes
     -----
-    It is made of what `linalg.slogdet` gives, at the same costs, and neither overflows nor underflows.
+    The function uses `linalg.slogdet`, so it neither overflows nor underflows, at the same cost.
 
     Examples
     --------
@@ -81,24 +81,24 @@ def logdet(x: ArrayLike) -> Array:
 
 @function("A", prefix="linalg.", dense=matrix_functions.expm)
 def expm(A: ArrayLike) -> Array:
-    r"""Exponential :math:`\sum_k A^k / k!` of each matrix of a stack.
+    r"""Compute the matrix exponential :math:`\sum_k A^k / k!` of each matrix of a stack.
 
     Parameters
     ----------
     A : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., M, M)
-        The exponentials; NaN for a norm of more than 3e11.
+        Matrix exponentials. The exponential of a matrix whose 1-norm exceeds 3e11 is NaN.
 
     Raises
     ------
     ValueError
         If `A` is not square.
     TypeError
-        If `A` is boolean.
+        If `A` has a boolean data type.
 
     See Also
     --------
@@ -106,15 +106,15 @@ def expm(A: ArrayLike) -> Array:
 
     Notes
     -----
-    Dense matrices take scaling, a Padé approximant of degree 13, and squaring (Higham, *SIAM J. Matrix Anal. Appl.* 26, 2005). The
-    derivative backward keeps twelve matrices.
+    For dense matrices, the algorithm is scaling and squaring with a Padé approximant of degree 13 (Higham, *SIAM J.
+    Matrix Anal. Appl.* 26, 2005). The reverse-mode derivative stores twelve matrices.
 
     ===================================  =========================  ========================================
-    structure                            result                     costs
+    structure                            result                     cost
     ===================================  =========================  ========================================
     `Diagonal`, `Identity`               the same                   ``O(M)``
     `BlockDiagonal` of square blocks     `BlockDiagonal`            block by block
-    `Circulant`                          `Circulant`                ``O(M log M)``, by its eigenvalues
+    `Circulant`                          `Circulant`                ``O(M log M)``, by the eigenvalues
     `KroneckerSum`                       `Kronecker`                factor by factor
     `LowRank` of rank r                  a multiple of the          ``O(M r**2)``
                                          identity and a `LowRank`
@@ -137,28 +137,31 @@ def expm(A: ArrayLike) -> Array:
 
 @function("A", prefix="linalg.", checked="A has no square root (or is assumed positive semidefinite, and is not)")
 def sqrtm(A: ArrayLike) -> Array:
-    r"""Principal square root of each matrix of a stack: that whose eigenvalues have a nonnegative real part.
+    r"""Compute the principal square root of each matrix of a stack.
+
+    The eigenvalues of the principal square root have a nonnegative real part.
 
     Parameters
     ----------
     A : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., M, M)
-        The square roots. They are complex, since the dtype cannot depend on values, as it does in SciPy; but of the dtype of `A`, if
-        that is assumed positive semidefinite or definite (see `assume`).
+        Square roots. If `A` is assumed positive semidefinite or positive definite (see `assume`), they have the data
+        type of `A`. Otherwise they are complex: unlike in SciPy, the data type cannot be data-dependent.
 
     Raises
     ------
     ValueError
         If `A` is not square.
     TypeError
-        If `A` is boolean.
+        If `A` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix has no square root (which takes a defective eigenvalue 0), or is assumed positive semidefinite and has a negative
-        eigenvalue, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its root is NaN.
+        If a matrix has no square root (because of a defective eigenvalue 0), or is assumed positive semidefinite and
+        has a negative eigenvalue, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``, its root is
+        NaN instead.
 
     See Also
     --------
@@ -166,11 +169,12 @@ def sqrtm(A: ArrayLike) -> Array:
 
     Notes
     -----
-    Dense matrices take the Schur form (Björck and Hammarling, *Linear Algebra Appl.* 52/53, 1983), which JAX has on CPUs only, or, if
-    assumed positive semidefinite, eigenvectors, which is 30 times as fast. The derivative solves the Sylvester equation ``X dX + dX X = dA``.
+    For dense matrices, the algorithm uses the Schur form (Björck and Hammarling, *Linear Algebra Appl.* 52/53, 1983),
+    which JAX implements on CPUs only. If the matrix is assumed positive semidefinite, the algorithm uses eigenvectors,
+    which is 30 times as fast. The derivative solves the Sylvester equation ``X dX + dX X = dA``.
 
     ===================================================  =========================  ==============================
-    structure                                            result                     costs
+    structure                                            result                     cost
     ===================================================  =========================  ==============================
     `Diagonal`, `Identity`                               the same                   ``O(M)``
     `BlockDiagonal` of square blocks                     `BlockDiagonal`            block by block
@@ -195,11 +199,13 @@ def sqrtm(A: ArrayLike) -> Array:
     if not is_semidefinite(A):
         A = cast(A, check.complex_dtype(A.dtype))
     root, ok = sqrtm.dispatch(A)
-    return typing.cast("Array", (root.assuming(assumptions) if is_semidefinite(A) else root, ok))  # and its flag
+    return typing.cast(
+        "Array", (root.assuming(assumptions) if is_semidefinite(A) else root, ok)
+    )  # and the success flag
 
 
 def is_semidefinite(x: Array) -> bool:
-    """Whether an array is assumed positive semidefinite (or definite, which implies it)."""
+    """Return whether an array is assumed positive semidefinite or positive definite."""
     return "positive_semidefinite" in x.assumptions
 
 
@@ -211,7 +217,7 @@ def _sqrtm_dense(A: Dense) -> tuple[Dense, jax.Array]:
         data, ok = matrix_functions.sqrtm_semidefinite((A.data + A.data.mT.conj()) / 2)
     else:
         data, ok = matrix_functions.sqrtm(A.data)
-    # NaN in the argument gives NaN, and raises nothing.
+    # NaN in the argument gives NaN without an error.
     return Dense.make((data,)), jnp.all(ok | jnp.any(jnp.isnan(A.data), axis=(-2, -1)))
 
 
@@ -227,35 +233,37 @@ def expm_multiply(
     num: int | None = None,
     endpoint: bool | None = None,
 ) -> Array:
-    r"""The product :math:`e^A B`, by products of `A` with dense matrices: the exponential is never formed.
+    r"""Compute the product :math:`e^A B` without forming the matrix exponential.
 
-    With `start` and `stop` the products :math:`e^{t A} B` at evenly spaced times t, those of `linspace`: the solution of
-    :math:`y' = A y` in the course of time.
+    With `start` and `stop`, compute :math:`e^{t A} B` at the evenly spaced times t of `linspace`: the solution of the
+    differential equation :math:`y' = A y` with the initial value B at t = 0.
 
     Parameters
     ----------
     A : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
     B : array, (M,) or (..., M, K)
-        One vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
-    start, stop : float or complex, or an array of zero dimensions, optional
-        The first and the last time; both or neither are given.
+        Vector or matrices to multiply. A vector is used for every matrix of `A`; otherwise the batch shapes must
+        broadcast.
+    start, stop : float, complex or 0-d array, optional
+        First and last time. Give both or neither.
     num : int, optional
-        How many times, 50 by default.
+        Number of times. The default is 50.
     endpoint : bool, optional
-        Whether `stop` is the last time (default), or the one after the last.
+        If True, the default, `stop` is the last time. If False, `stop` is the time after the last one.
 
     Returns
     -------
     array, (..., M) or (..., M, K)
-        With times ``(num, ..., M)`` or ``(num, ..., M, K)``.
+        Products. With times, the shape is (num, ..., M) or (num, ..., M, K).
 
     Raises
     ------
     ValueError
-        If `A` is not square, the dimensions M differ, the batch shapes do not broadcast, a time is no scalar, or `num` is less than 1.
+        If `A` is not square, the dimensions M differ, the batch shapes do not broadcast, a time is not a scalar, or
+        `num` is less than 1.
     TypeError
-        If an argument is boolean that may not be, or one of `start` and `stop` is missing.
+        If `A`, `B` or a time has a boolean data type, or only one of `start` and `stop` is given.
 
     See Also
     --------
@@ -263,25 +271,30 @@ def expm_multiply(
 
     Notes
     -----
-    From each time to the next goes the exponential of the step times `A`; one that has structure is formed once.
+    **Algorithm.** The Taylor series of :math:`e^{A/s}` is applied s times: algorithm 3.2 of Al-Mohy and Higham,
+    *Computing the action of the matrix exponential*, SIAM J. Sci. Comput. 33 (2011). The number of terms and s depend
+    on the 1-norm of A minus a multiple of the identity, such that the backward error is below the machine precision.
+    The norm replaces the estimates of norms of powers. With several times, the exponential of the step leads from each
+    time to the next; if it has structure, it is formed once.
 
-    Taylor's series of :math:`e^{A/s}`, s times, with the number of terms and s chosen by the 1-norm of A (less a multiple of the
-    identity) so that the backward error is below the precision: Al-Mohy and Higham, *Computing the action of the matrix exponential*,
-    SIAM J. Sci. Comput. 33 (2011), algorithm 3.2, with the norm in place of estimates of the norms of powers. It takes about 6 products
-    for each unit of the norm, and at least a few; so it is for matrices of moderate norm that are large and multiplied cheaply.
+    **Cost.** The series takes about 6 products for each unit of the norm, and at least a few. So it suits large
+    matrices with moderate norm and cheap products.
 
     ===========================================  =======================================================
-    structure of `A`                             costs
+    structure of `A`                             cost
     ===========================================  =======================================================
-    `Diagonal`, `Circulant`, `BlockDiagonal`,    those of `expm`, which has structure, and of a product
+    `Diagonal`, `Circulant`, `BlockDiagonal`,    cost of `expm`, which keeps structure, and of a product
     `KroneckerSum`, `LowRank`
-    any other with a product                     about ``6 norm(A)`` products, memory for three results
+    any other                                    about ``6 norm(A)`` products, memory for three results
     ===========================================  =======================================================
 
-    Of a `Sum` or a `Product` the norm is bounded by those of the parts. In a stack all matrices take the steps that the largest norm
-    asks for. Derivatives go through the series, forward and backward; backward it is computed three times, and keeps 192 terms. Its
-    steps run one by one there, and not in a fused loop: for vectors of 10**4 elements and three diagonals, a derivative takes 10 (forward)
-    to 40 times (backward) as long as the product, on a CPU. Beyond a norm of 40000 it is NaN.
+    The norm of a `Sum` or a `Product` is bounded by the norms of the parts. All matrices of a stack take the number of
+    steps that the largest norm requires.
+
+    **Derivatives.** Forward and reverse mode differentiate the series. Reverse mode computes the series three times and
+    stores 192 terms. Its steps do not run in a fused loop: for vectors of 10**4 elements and three diagonals on a CPU,
+    a derivative takes 10 times (forward) to 40 times (reverse) as long as the product. Beyond a norm of 40000 it is
+    NaN.
 
     Examples
     --------
@@ -300,7 +313,7 @@ def expm_multiply(
     if start is stop is num is endpoint is None:
         return check.like_right_hand_side(expm_multiply.dispatch(A, check.columns(B)), B)
     if start is None or stop is None:
-        raise TypeError(f"{name}: times need both start and stop, {'start' if start is None else 'stop'} is missing")
+        raise TypeError(f"{name}: start and stop must both be given, {'start' if start is None else 'stop'} is missing")
     start, stop = typing.cast("Array", start), typing.cast("Array", stop)
     num = 50 if num is None else check.integer(name, num, "num")
     if num < 1:
@@ -319,7 +332,7 @@ def _time(name: str, value: Array, argument: str) -> jax.Array:
 
 
 def _in_one_dtype(A: Array, B: Array, *times: jax.Array) -> tuple[Any, ...]:
-    """The operands, complex if a time is, and the times in their dtype, or the real one of its precision."""
+    """Convert the operands to one data type, complex if a time is, and real times to its real data type."""
     if any(t.dtype.kind == "c" for t in times):
         dtype = check.complex_dtype(A.dtype)
         return cast(A, dtype), cast(B, dtype), *(t.astype(dtype) for t in times)
@@ -344,7 +357,7 @@ def _scaled(A: Array, number: jax.Array) -> Array:
 
 
 def _propagator(A: Array, B: Array) -> Callable[[jax.Array], jax.Array]:
-    """The function ``y -> exp(A) @ y`` of data like those of B."""
+    """Return the function ``y -> exp(A) @ y`` of data with the shape of B."""
     if expm_multiply.required((A, B)).classes[0] is Array:
         return _by_products(A)
     exponential = expm.dispatch(A)
@@ -352,18 +365,18 @@ def _propagator(A: Array, B: Array) -> Callable[[jax.Array], jax.Array]:
 
 
 norm_bound: Registry[jax.Array] = Registry("norm_bound")
-"""``norm_bound.kernel(A)``: ``(x)`` to a bound on the 1-norm of each matrix of a stack, as a `jax.Array`."""
+"""``norm_bound.kernel(A)``: registers a function of ``x`` that returns a bound on the 1-norm of each matrix."""
 
 
 @norm_bound.kernel(Dense)
 @norm_bound.kernel(Array)
 def _norm_bound_dense(x: Array) -> jax.Array:
-    """The norm itself."""
+    """Return the norm itself."""
     return to_dense(largest(sum_along(magnitude(x), axis=-2), axis=-1)).data
 
 
 def bounded(x: Array) -> jax.Array:
-    """A bound on the 1-norm of each matrix of a stack."""
+    """Return a bound on the 1-norm of each matrix of a stack."""
     return norm_bound.required((x,)).run(x)
 
 
@@ -375,7 +388,7 @@ def _expm_multiply_array(A: Array, B: Array) -> Dense:
 
 
 def _by_products(A: Array) -> Callable[[jax.Array], jax.Array]:
-    """The function ``y -> exp(A) @ y`` of data whose batch shape is at least that of A."""
+    """Return the function ``y -> exp(A) @ y`` of data whose batch shape contains the batch shape of A."""
     norm, shift = _norm_and_shift(A) if A.size else (None, None)
     return lambda y: matrix_functions.expm_action(_product, A, y, norm, shift) if y.size else y
 
@@ -386,7 +399,7 @@ def _product(A: Array, x: jax.Array) -> jax.Array:
 
 
 def _norm_and_shift(A: Array) -> tuple[jax.Array, jax.Array]:
-    """The 1-norm of ``A - shift`` (or a bound), and the shift: of what stores entries the mean of the diagonal."""
+    """Return the 1-norm of ``A - shift`` (or a bound), and the shift: the mean of the diagonal if A stores entries."""
     if not (A.stores_entries or type(A) is Dense):
         return bounded(A), jnp.zeros(A.shape[:-2], A.dtype)
     own = to_dense(diagonal(A)).data

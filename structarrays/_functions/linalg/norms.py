@@ -1,4 +1,4 @@
-"""The standard's norms, parts of matrices and products of vectors in the ``linalg`` extension."""
+"""Norms, diagonals, traces and products of vectors of the standard's ``linalg`` extension."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ if TYPE_CHECKING:
 def vector_norm(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | float = 2
 ) -> Array:
-    """Norm of the vectors along an axis or several.
+    """Compute the vector norm of an array along axes.
 
     Parameters
     ----------
-    x : array
-        Of a floating-point dtype (integers become the default one).
+    x : array, (...)
+        Array of a floating-point data type. Integers are converted to the default one.
     axis : int or tuple of int, optional
-        The axes that hold a vector; by default all.
-    keepdims : bool
-        Whether these axes stay, with size 1.
-    ord : int or float
-        The order: 2 (Euclidean), 1, ``inf`` (largest magnitude), ``-inf`` (smallest), 0 (number of nonzeros), or any
-        other p for ``sum(abs(x)**p)**(1/p)``.
+        Axis or axes along which to compute the norm. The default is all axes.
+    keepdims : bool, default False
+        Whether to keep the reduced axes with length 1.
+    ord : int or float, default 2
+        Order of the norm: 2 (Euclidean), 1, ``inf`` (largest absolute value), ``-inf`` (smallest absolute value), 0
+        (number of nonzero elements), or any other p for ``sum(abs(x)**p)**(1/p)``.
 
     Returns
     -------
     array
-        The norms, of the real dtype of the same precision.
+        Norms, in the real data type of the same precision.
 
     Raises
     ------
     TypeError
-        If `x` is boolean, or `ord` is no real number.
+        If `x` has a boolean data type, or `ord` is not a real number.
     ValueError
-        If an axis is named twice.
+        If an axis is repeated.
     numpy.exceptions.AxisError
         If an axis is out of range.
 
@@ -88,7 +88,7 @@ def _vector_norm_array(x: Array, *, axis: tuple[int, ...], keepdims: bool, ord: 
     if math.isinf(ord):
         return (largest if ord > 0 else smallest)(magnitude, **options)
     if ord == 0:
-        # As numbers of floating point: there may be more of them than integers of 32 bits can count.
+        # Count in floating point: 32-bit integers could overflow.
         return sum_of(astype(not_equal(x, 0), magnitude.dtype), **options)
     if ord == 1:
         return sum_of(magnitude, **options)
@@ -96,7 +96,7 @@ def _vector_norm_array(x: Array, *, axis: tuple[int, ...], keepdims: bool, ord: 
 
 
 def _root(total: Array, degree: float) -> Array:
-    """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
+    """Return the root of a sum of powers, with derivative zero where all terms are structural zeros."""
     if type(total) is Dense and degree > 0:
         return Dense.make((statistical.root(total.data, degree),))
     return power(total, 1.0 / degree) if degree != 2 else sqrt(total)
@@ -107,33 +107,39 @@ _MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
 
 @function("x", prefix="linalg.", dense=linalg_dense.matrix_norm)
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
-    """Norm of each matrix of a stack.
+    """Compute the norm of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
-    keepdims : bool
-        Whether the last two dimensions stay, with size 1.
-    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
-        Frobenius (default, also None), nuclear (sum of the singular values), largest and smallest column sum (1, -1),
-        singular value (2, -2) and row sum (inf, -inf) of magnitudes.
+        Matrices of a floating-point data type. Integers are converted to the default one.
+    keepdims : bool, default False
+        Whether to keep the last two axes with length 1.
+    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}, default "fro"
+        Order of the norm:
+
+        * "fro" or None: Frobenius norm,
+        * "nuc": nuclear norm, the sum of the singular values,
+        * 1, -1: largest, smallest column sum of absolute values,
+        * 2, -2: largest, smallest singular value,
+        * inf, -inf: largest, smallest row sum of absolute values.
 
     Returns
     -------
     array, (...) or (..., 1, 1)
-        The norms, of the real dtype of the same precision.
+        Norms, in the real data type of the same precision.
 
     Raises
     ------
     ValueError
-        If `x` has fewer than two dimensions, or `ord` is none of these.
+        If `x` has fewer than two dimensions, or `ord` is invalid.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    Of a structured matrix all but the spectral ones ("nuc", 2, -2) cost what is stored; of a diagonal one these, too.
+    For structured matrices, the cost is proportional to the number of stored entries, except for "nuc", 2 and -2, which
+    need singular values. For diagonal matrices, these orders are cheap, too.
 
     Examples
     --------
@@ -161,25 +167,26 @@ def _matrix_norm_array(x: Array, *, keepdims: bool, ord: Any) -> Array:
 
 @function("x", prefix="linalg.", dense=functools.partial(jnp.diagonal, axis1=-2, axis2=-1))
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """A diagonal of each matrix of a stack.
+    """Return a diagonal of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-    offset : int
-        Which one: 0 the main diagonal, positive above, negative below.
+        Matrices.
+    offset : int, default 0
+        Offset of the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns
     -------
     array, (..., K)
-        The diagonal, an array of its own; empty if it lies outside of the matrix.
+        Diagonals, as a copy. The result is empty if the diagonal lies outside of the matrix.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `offset` is no integer.
+        If `offset` is not an integer.
 
     Examples
     --------
@@ -195,28 +202,29 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 @function("x", prefix="linalg.")
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sum of a diagonal of each matrix of a stack.
+    """Compute the sum along a diagonal of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a numeric dtype.
-    offset : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Matrices of a numeric data type.
+    offset : int, default 0
+        Offset of the diagonal: 0 for the main diagonal, positive above it, negative below it.
     dtype : dtype, optional
-        Of the sum. By default that of `x`, but for integers at least the default one.
+        Data type of the sum. The default is the data type of `x`; integers are at least of the default integer data
+        type.
 
     Returns
     -------
     array, (...)
-        The sums.
+        Sums.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `x` is boolean, or `offset` is no integer.
+        If `x` has a boolean data type, or `offset` is not an integer.
 
     Examples
     --------
@@ -239,24 +247,26 @@ def _trace_array(x: Array, *, offset: int, dtype: np.dtype | None) -> Array:
 
 @function("x1", "x2", prefix="linalg.")
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Outer product of two vectors.
+    """Compute the outer product of two vectors.
 
     Parameters
     ----------
-    x1, x2 : array, (M,) and (N,)
-        Of numeric dtypes.
+    x1 : array, (M,)
+        First vector, of a numeric data type.
+    x2 : array, (N,)
+        Second vector, of a numeric data type.
 
     Returns
     -------
     array, (M, N)
-        ``x1[i] * x2[j]``.
+        Dense array with the elements ``x1[i] * x2[j]``.
 
     Raises
     ------
     ValueError
-        If an argument has other than one dimension.
+        If an argument is not one-dimensional.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
 
     Examples
     --------
@@ -276,32 +286,32 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @outer.kernel(Array, Array)
 def _outer_array(x1: Array, x2: Array) -> Dense:
-    # The result is dense and larger than either.
+    # The result is dense and larger than either operand.
     return Dense.make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
 
 
 @function("x1", "x2", prefix="linalg.")
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Cross products of the vectors of length 3 along an axis.
+    """Compute the cross product of vectors with three elements.
 
     Parameters
     ----------
-    x1, x2 : array
-        Of numeric dtypes. They broadcast against each other, but for the axis.
-    axis : int
-        The axis, counted from the end of either array.
+    x1, x2 : array, (..., 3)
+        Arrays of numeric data types. All axes except `axis` must broadcast.
+    axis : int, default -1
+        Axis of the vectors, counted from the end of each array.
 
     Returns
     -------
-    array
-        Of the broadcast shape.
+    array, (..., 3)
+        Cross products, with the broadcast shape.
 
     Raises
     ------
     ValueError
-        If the axis has another size than 3, or the other dimensions do not broadcast.
+        If the axis does not have length 3, or the other axes do not broadcast.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.exceptions.AxisError
         If the axis is out of range.
 

@@ -1,4 +1,4 @@
-"""`linalg.selected_inverse`: the elements of an inverse where the matrix has entries."""
+"""Selected elements of an inverse matrix, at the positions of the stored entries."""
 
 from __future__ import annotations
 
@@ -12,35 +12,40 @@ from .. import matrix_checks as check
 
 @function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
 def selected_inverse(x: ArrayLike, /) -> Array:
-    r"""Elements of the inverse of each matrix of a stack, at the places that the structure of the matrix stores.
+    r"""Compute the elements of the inverse of each matrix at the positions of its stored entries.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., M, M)
-        With the structure of `x`: of a banded matrix the same diagonals of its inverse, of a sparse one the elements where its transpose
-        has entries (most patterns are symmetric). Where the inverse has the structure of the matrix, or the matrix stores everything, it
-        is `inv`.
+        Elements of the inverse, in the structure of `x`. For a banded matrix they are the same diagonals of the
+        inverse. For a sparse matrix they are the elements at the positions of the entries of the transpose (most
+        patterns are symmetric). For other structures the result is `inv`, if the inverse keeps the structure or all
+        elements are stored.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, the elements are NaN.
+        If a matrix is singular, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        the elements are NaN instead.
 
     Notes
     -----
-    What the derivative of a determinant needs, :math:`\partial \log \det A / \partial A_{ij} = (A^{-1})_{ji}`, and the variances of a Gaussian
-    variable with a banded precision, its diagonal. The recursion of Takahashi, Fagan and Chin (*Formation of a sparse bus impedance matrix
-    and its application to short circuit study*, 8th PICA Conference, 1973) takes ``O(w**2 M)`` for w diagonals on either side of a
-    banded matrix, and never forms another element; of a sparse one about as many operations as its factorisation, on the host.
+    These elements are the derivative of a determinant, :math:`\partial \log \det A / \partial A_{ij} = (A^{-1})_{ji}`.
+    The diagonal contains the variances of a Gaussian variable with the precision matrix A.
+
+    The algorithm is the recursion of Takahashi, Fagan and Chin (*Formation of a sparse bus impedance matrix and its
+    application to short circuit study*, 8th PICA Conference, 1973), which forms no other elements. The cost is ``O(w**2
+    M)`` for a banded matrix with w diagonals on each side. For a sparse matrix the cost is similar to the cost of its
+    factorization, on the host.
 
     Examples
     --------
@@ -54,4 +59,6 @@ def selected_inverse(x: ArrayLike, /) -> Array:
     """
     x = cast("Array", x)
     check.square("linalg.selected_inverse", x)
-    return cast("Array", selected_inverse.dispatch(check.floating("linalg.selected_inverse", x)))  # and its flag
+    return cast(
+        "Array", selected_inverse.dispatch(check.floating("linalg.selected_inverse", x))
+    )  # and the success flag

@@ -1,4 +1,4 @@
-"""The standard's eigenvalue, singular value and QR decompositions."""
+"""Eigenvalue, singular value and QR decompositions of the Array API standard."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues, real and ascending, and orthonormal eigenvectors."""
+    """Real eigenvalues in ascending order, and orthonormal eigenvectors."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """Orthonormal columns, and an upper triangular matrix with a real diagonal."""
+    """Matrix with orthonormal columns, and upper triangular matrix with a real diagonal."""
 
     Q: Array
     R: Array
 
 
 class SVDResult(NamedTuple):
-    """Left singular vectors, singular values, and conjugated and transposed right singular vectors."""
+    """Left singular vectors, singular values, and the conjugate transpose of the right singular vectors."""
 
     U: Array
     S: Array
@@ -43,30 +43,31 @@ class SVDResult(NamedTuple):
 
 @function("x", prefix="linalg.", dense=spectra.eig)
 def eig(x: ArrayLike, /) -> EigResult:
-    """Eigenvalues and right eigenvectors of each matrix of a stack.
+    """Compute the eigenvalues and right eigenvectors of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     eigenvalues : array, (..., M)
-        Complex, in no particular order (of a diagonal matrix, in that of the diagonal).
+        Complex eigenvalues, in no particular order. The eigenvalues of a diagonal matrix have the order of the
+        diagonal.
     eigenvectors : array, (..., M, M)
-        In the columns, of length 1, of the same dtype.
+        Complex eigenvectors of norm 1, in the columns.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    JAX computes it on CPUs and NVIDIA GPUs only. For Hermitian matrices `eigh` is better.
+    JAX implements this decomposition on CPUs and NVIDIA GPUs only. For Hermitian matrices use `eigh`.
 
     Examples
     --------
@@ -81,31 +82,33 @@ def eig(x: ArrayLike, /) -> EigResult:
 
 @function("x", prefix="linalg.", dense=spectra.eigvals)
 def eigvals(x: ArrayLike, /) -> Array:
-    """Eigenvalues of each matrix of a stack.
+    """Compute the eigenvalues of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., M)
-        Complex, in no particular order (of a diagonal matrix, in that of the diagonal).
+        Complex eigenvalues, in no particular order. The eigenvalues of a diagonal matrix have the order of the
+        diagonal.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    JAX computes it on CPUs and NVIDIA GPUs only. For Hermitian matrices `eigvalsh` is better.
+    JAX implements this decomposition on CPUs and NVIDIA GPUs only. For Hermitian matrices use `eigvalsh`.
 
-    Eigenvalues of a defective matrix have no derivatives. For a matrix whose eigenvectors are dependent within rounding errors they are NaN.
-    Second derivatives that depend on repeated eigenvalues are NaN, infinite or huge, as in `eigvalsh`.
+    Eigenvalues of a defective matrix have no derivatives. If the eigenvectors are linearly dependent within rounding
+    errors, derivatives are NaN. Second derivatives that depend on repeated eigenvalues are NaN, infinite or huge, as in
+    `eigvalsh`.
 
     Examples
     --------
@@ -121,31 +124,32 @@ def eigvals(x: ArrayLike, /) -> Array:
 
 @function("x", prefix="linalg.", dense=spectra.eigh)
 def eigh(x: ArrayLike, /) -> EighResult:
-    """Eigenvalues and eigenvectors of each Hermitian matrix of a stack.
+    """Compute the eigenvalues and eigenvectors of each Hermitian matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one). The Hermitian part is decomposed.
+        Square matrices of a floating-point data type. Integers are converted to the default one. The function
+        decomposes the Hermitian part.
 
     Returns
     -------
     eigenvalues : array, (..., M)
-        Ascending, of the real dtype of the same precision.
+        Eigenvalues in ascending order, in the real data type of the same precision.
     eigenvectors : array, (..., M, M)
-        In the columns, orthonormal.
+        Orthonormal eigenvectors, in the columns.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    Eigenvectors of repeated eigenvalues have no derivatives. What depends on them is NaN, infinite or huge, and so are such second
-    derivatives of the eigenvalues. See `eigvalsh`.
+    Eigenvectors of repeated eigenvalues have no derivatives. Derivatives that depend on them are NaN, infinite or huge.
+    The same is true for second derivatives of the eigenvalues; see `eigvalsh`.
 
     Examples
     --------
@@ -160,31 +164,33 @@ def eigh(x: ArrayLike, /) -> EighResult:
 
 @function("x", prefix="linalg.", dense=spectra.eigvalsh)
 def eigvalsh(x: ArrayLike, /) -> Array:
-    """Eigenvalues of each Hermitian matrix of a stack.
+    """Compute the eigenvalues of each Hermitian matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one). Those of the Hermitian part are computed.
+        Square matrices of a floating-point data type. Integers are converted to the default one. The function uses the
+        Hermitian part.
 
     Returns
     -------
     array, (..., M)
-        Ascending, of the real dtype of the same precision.
+        Eigenvalues in ascending order, in the real data type of the same precision.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    First derivatives of symmetric functions of the eigenvalues, such as sums, are right for repeated eigenvalues as well. Second
-    derivatives that depend on repeated eigenvalues cannot be computed from the eigenvalues alone. They are NaN, infinite or huge: for a matrix
-    and a change of elements near to one above 1e150, in 32 bits above 1e15. For the sum of squares use the Frobenius norm, and for the
-    trace of a function `expm`, `sqrtm` or powers.
+    First derivatives of symmetric functions of the eigenvalues, such as sums, are correct for repeated eigenvalues,
+    too. Second derivatives that depend on repeated eigenvalues cannot be computed from the eigenvalues alone. They are
+    NaN, infinite or huge: above 1e150 (in 32 bits above 1e15) if the elements of the matrix and of its tangent are near
+    one. For the sum of squares use the Frobenius norm. For the trace of a matrix function use `expm`, `sqrtm` or
+    `matrix_power`.
 
     Examples
     --------
@@ -200,35 +206,35 @@ def eigvalsh(x: ArrayLike, /) -> Array:
 
 @function("x", prefix="linalg.", dense=spectra.svd)
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular value decomposition ``U @ S @ Vh`` of each matrix of a stack.
+    """Compute the singular value decomposition ``U @ diag(S) @ Vh`` of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
-    full_matrices : bool
-        Whether `U` and `Vh` are square, or (False) have only the first ``K = min(M, N)`` columns and rows.
+        Matrices of a floating-point data type. Integers are converted to the default one.
+    full_matrices : bool, default True
+        If True, `U` and `Vh` are square. If False, they contain the first ``K = min(M, N)`` columns and rows.
 
     Returns
     -------
     U : array, (..., M, M) or (..., M, K)
-        With orthonormal columns.
+        Left singular vectors: orthonormal columns.
     S : array, (..., K)
-        Descending, of the real dtype of the same precision.
+        Singular values in descending order, in the real data type of the same precision.
     Vh : array, (..., N, N) or (..., K, N)
-        With orthonormal rows.
+        Conjugate transpose of the right singular vectors: orthonormal rows.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    Singular vectors of repeated singular values have no derivatives. What depends on them is NaN, infinite or huge, and so are such second
-    derivatives of the singular values. See `svdvals`.
+    Singular vectors of repeated singular values have no derivatives. Derivatives that depend on them are NaN, infinite
+    or huge. The same is true for second derivatives of the singular values; see `svdvals`.
 
     Examples
     --------
@@ -243,31 +249,31 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
 
 @function("x", prefix="linalg.", dense=spectra.svdvals)
 def svdvals(x: ArrayLike, /) -> Array:
-    """Singular values of each matrix of a stack.
+    """Compute the singular values of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., min(M, N))
-        Descending, of the real dtype of the same precision.
+        Singular values in descending order, in the real data type of the same precision.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    First derivatives of symmetric functions of the singular values, such as sums, are right for repeated singular values as well. Second
-    derivatives that depend on repeated singular values cannot be computed from the singular values alone. They are NaN, infinite or huge: for
-    a matrix and a change of elements near to one above 1e150, in 32 bits above 1e15. `matrix_norm` has right ones of the nuclear and of
-    the Frobenius norm.
+    First derivatives of symmetric functions of the singular values, such as sums, are correct for repeated singular
+    values, too. Second derivatives that depend on repeated singular values cannot be computed from the singular values
+    alone. They are NaN, infinite or huge: above 1e150 (in 32 bits above 1e15) if the elements of the matrix and of its
+    tangent are near one. `matrix_norm` has correct second derivatives of the nuclear norm and the Frobenius norm.
 
     Examples
     --------
@@ -283,34 +289,35 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 @function("x", prefix="linalg.", dense=linalg_dense.qr)
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
-    """QR decomposition of each matrix of a stack.
+    """Compute the QR decomposition ``Q @ R`` of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
-    mode : {"reduced", "complete"}
-        Whether `Q` has only the first ``K = min(M, N)`` columns, or is square.
+        Matrices of a floating-point data type. Integers are converted to the default one.
+    mode : {"reduced", "complete"}, default "reduced"
+        If "reduced", `Q` contains the first ``K = min(M, N)`` columns. If "complete", `Q` is square.
 
     Returns
     -------
     Q : array, (..., M, K) or (..., M, M)
-        With orthonormal columns.
+        Matrices with orthonormal columns.
     R : array, (..., K, N) or (..., M, N)
-        Upper triangular, with a real diagonal.
+        Upper triangular matrices with a real diagonal.
 
     Raises
     ------
     ValueError
-        If `x` has fewer than two dimensions, or `mode` is neither of the two.
+        If `x` has fewer than two dimensions, or `mode` is invalid.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Notes
     -----
-    Of a `Banded` matrix with l diagonals below and u above the main one Q is a `Householder`, and R is `Banded` with l + u
-    superdiagonals; both take ``O(min(M, N) (l + 1) (l + u + 1))``. `Diagonal` matrices and `Kronecker` products keep
-    their structure, others are dense. Rows of R, and columns of Q, are unique up to signs (phases).
+    For a `Banded` matrix with l subdiagonals and u superdiagonals, Q is a `Householder`, and R is `Banded` with l + u
+    superdiagonals. The cost is ``O(min(M, N) (l + 1) (l + u + 1))``. `Diagonal` matrices and `Kronecker` products keep
+    their structure; for other structures the factors are dense. Rows of R and columns of Q are unique up to signs (or
+    phases).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The standard's linear systems, inverses, determinants and powers."""
+"""Linear systems, inverses, determinants and matrix powers of the Array API standard."""
 
 from __future__ import annotations
 
@@ -28,39 +28,50 @@ POSITIVE_DEFINITE = "positive_definite"
 
 @function("x1", "x2", prefix="linalg.", checked="x1 is singular (or assumed positive definite, and is not)")
 def solve(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Solution of the linear systems ``x1 @ x = x2``.
+    """Solve the linear system ``x1 @ x = x2`` for each matrix of a stack.
 
     Parameters
     ----------
     x1 : array, (..., M, M)
-        The matrices, of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
     x2 : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape
-        broadcasts with that of `x1`.
+        Right-hand sides. A vector is used for every matrix of `x1`; otherwise the batch shapes must broadcast.
 
     Returns
     -------
     array, (..., M) or (..., M, K)
-        The solutions.
+        Solutions, in the common data type. The solution of a system with a diagonal matrix has the structure of `x2`;
+        otherwise it is usually dense.
 
     Raises
     ------
     ValueError
         If `x1` is not square, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
-        solution is NaN.
+        If a matrix is singular, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its solution is NaN instead.
 
     Notes
     -----
-    A diagonal matrix costs ``O(M)``, and the solution has the structure of `x2`; a banded one of bandwidth w costs
-    ``O(w**2 M)`` and for each right-hand side ``O(w M)``, a Toeplitz one ``O(M**2)`` and ``O(M log(M))``, or mostly only that if it
-    is large and positive definite. A sparse one costs its factorisation by SuperLU, on the host (on every platform, under `jax.jit`,
-    too), which is kept for the next system with the same matrix; without SciPy, and up to 256 rows, its dense form is solved. With
-    ``assume(x1, "positive_definite")`` Cholesky's factorisation (of a Toeplitz matrix Levinson's recursion) takes the place of
-    elimination with pivots. `explain` says which solver runs.
+    The structure of `x1` selects the solver; ``explain(linalg.solve, x1, x2)`` shows which one. Costs of some
+    structures:
+
+    =============================  ====================================================================================
+    structure of `x1`              cost, and cost for each right-hand side
+    =============================  ====================================================================================
+    `Diagonal`                     ``O(M)``
+    `Banded`, bandwidth w          ``O(w**2 M)``, ``O(w M)``
+    `Toeplitz`                     ``O(M**2)``, ``O(M log(M))``; large positive definite matrices usually need only the
+                                   iterations, each ``O(M log(M))``
+    `Sparse`                       a factorization by SuperLU on the host, which the next system with the same matrix
+                                   reuses; without SciPy, or up to 256 rows, the dense form is solved
+    `Dense`                        ``2 M**3 / 3``, ``2 M**2``; LU with partial pivoting
+    =============================  ====================================================================================
+
+    With ``assume(x1, "positive_definite")``, the solver uses a Cholesky factorization instead of elimination with
+    pivoting, and Levinson's recursion for a Toeplitz matrix.
 
     Examples
     --------
@@ -71,50 +82,54 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = cast("Array", x1), cast("Array", x2)
     x1, x2 = check.system("linalg.solve", x1, x2, "x1", "x2")
-    return cast("Array", solve.dispatch(x1, x2))  # and its flag
+    return cast("Array", solve.dispatch(x1, x2))  # and the success flag
 
 
 @solve.kernel(Dense, Dense)
 def _solve_dense_dense(x1: Dense, x2: Dense) -> tuple[Dense, jax.Array]:
     if POSITIVE_DEFINITE in x1.assumptions:
-        remark("Cholesky's factorisation, since it is assumed positive definite; n**3 / 3 operations")
+        remark("Cholesky factorization, because x1 is assumed positive definite; n**3 / 3 operations")
         data, ok = positive_definite.solve(x1.data, x2.data)
     else:
-        remark("LU with partial pivoting (no assumption); 2 n**3 / 3 operations")
+        remark("LU factorization with partial pivoting (general matrix, no assumption); 2 n**3 / 3 operations")
         data, ok = linalg_dense.solve(x1.data, x2.data)
     return Dense.make((data,)), ok
 
 
 @solve.kernel(Dense, Array)
 def _solve_dense(x1: Dense, x2: Array) -> tuple[Array, jax.Array]:
-    result: tuple[Array, jax.Array] = solve.dispatch(x1, to_dense(x2))  # the solution is dense and no smaller
+    result: tuple[Array, jax.Array] = solve.dispatch(x1, to_dense(x2))  # the solution is dense and has the same size
     return result
 
 
 @function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
 def inv(x: ArrayLike, /) -> Array:
-    """Inverse of each matrix of a stack.
+    """Compute the inverse of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (..., M, M)
-        The inverses. That of a diagonal matrix is diagonal, that of a banded one full; `solve` is cheaper. Assumptions
-        stay; see `assume`.
+        Inverses. The inverse of a diagonal matrix is diagonal, the inverse of a banded matrix is dense. The inverse
+        keeps the assumptions of `x` (see `assume`).
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
-        inverse is NaN.
+        If a matrix is singular, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its inverse is NaN instead.
+
+    Notes
+    -----
+    To solve a linear system, use `linalg.solve`, which is cheaper and more accurate.
 
     Examples
     --------
@@ -129,7 +144,7 @@ def inv(x: ArrayLike, /) -> Array:
     if assumptions and POSITIVE_DEFINITE not in assumptions:
         assumptions -= {"positive_semidefinite"}
     result, ok = inv.dispatch(x)
-    return cast("Array", (carried(result, assumptions), ok))  # and its flag
+    return cast("Array", (carried(result, assumptions), ok))  # and the success flag
 
 
 @inv.kernel(Dense)
@@ -141,29 +156,31 @@ def _inv_dense(x: Dense) -> tuple[Dense, jax.Array]:
 
 @function("x", prefix="linalg.", checked="x is not positive definite")
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
-    """Cholesky factor of each Hermitian positive definite matrix of a stack.
+    """Compute the Cholesky factor of each Hermitian positive definite matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one). The Hermitian part is factored.
-    upper : bool
-        Whether the factor is ``U`` with ``x = conj(U).mT @ U``, or (default) ``L`` with ``x = L @ conj(L).mT``.
+        Square matrices of a floating-point data type. Integers are converted to the default one. The function factors
+        the Hermitian part.
+    upper : bool, default False
+        If False, return the lower triangular factor ``L`` with ``x = L @ conj(L).mT``. If True, return the upper
+        triangular factor ``U`` with ``x = conj(U).mT @ U``.
 
     Returns
     -------
     array, (..., M, M)
-        The factor: of a banded matrix banded, of a diagonal one diagonal.
+        Factors. The factor of a banded matrix is banded, and the factor of a diagonal matrix is diagonal.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within
-        ``errstate(linalg="nan")``, its factor is NaN.
+        If a matrix is not positive definite, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        its factor is NaN instead.
 
     Examples
     --------
@@ -173,7 +190,9 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """
     x = cast("Array", x)
     check.square("linalg.cholesky", x)
-    return cast("Array", cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper)))  # and its flag
+    return cast(
+        "Array", cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper))
+    )  # and the success flag
 
 
 @cholesky.kernel(Dense)
@@ -184,24 +203,28 @@ def _cholesky_dense(x: Dense, *, upper: bool) -> tuple[Dense, jax.Array]:
 
 @function("x", prefix="linalg.", dense=linalg_dense.det)
 def det(x: ArrayLike, /) -> Array:
-    """Determinant of each matrix of a stack.
+    """Compute the determinant of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     array, (...)
-        The determinants; `slogdet` neither overflows nor underflows.
+        Determinants, in the data type of `x`.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
+
+    See Also
+    --------
+    linalg.slogdet : Sign and logarithm of the determinant, without overflow or underflow.
 
     Examples
     --------
@@ -216,7 +239,7 @@ def det(x: ArrayLike, /) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """Sign (of a complex matrix: phase) and logarithm of the magnitude of a determinant."""
+    """Sign (or complex phase) of a determinant, and logarithm of its absolute value."""
 
     sign: Array
     logabsdet: Array
@@ -224,26 +247,27 @@ class SlogdetResult(NamedTuple):
 
 @function("x", prefix="linalg.", dense=linalg_dense.slogdet)
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
-    """Sign and natural logarithm of the magnitude of the determinant of each matrix of a stack.
+    """Compute the sign, and the logarithm of the absolute value, of the determinant of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
 
     Returns
     -------
     sign : array, (...)
-        Of the dtype of `x`: the determinant divided by its magnitude; 0 for a singular matrix.
+        Determinant divided by its absolute value, in the data type of `x`; 0 for a singular matrix.
     logabsdet : array, (...)
-        Of the real dtype of the same precision; -inf for a singular matrix, with derivatives that are NaN.
+        Natural logarithm of the absolute value, in the real data type of the same precision. For a singular matrix it
+        is -inf, and its derivatives are NaN.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Examples
     --------
@@ -259,43 +283,44 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
 
 
 def differentiable_unless_singular(logabsdet: jax.Array) -> jax.Array:
-    """Logarithms of determinants, with derivatives that are NaN where the determinant is zero."""
+    """Return logarithms of determinants, whose derivatives are NaN where the determinant is zero."""
     result: jax.Array = differentiable_if(logabsdet != -jnp.inf, logabsdet)
     return result
 
 
 def logarithms(x: Array) -> tuple[jax.Array, jax.Array]:
-    """The sign of the determinant, and the logarithm of its magnitude, as data."""
+    """Return the sign of the determinant and the logarithm of its absolute value, as data."""
     return tuple(part.dense_data() for part in slogdet.dispatch(x))
 
 
 def det_by_slogdet(x: Array) -> Dense:
-    """The determinants by their logarithms: a product of the numbers that make them could leave the range on its way."""
+    """Compute determinants from their logarithms, because intermediate products could overflow or underflow."""
     return Dense.make((determinants.exponential(*logarithms(x), x.dtype),))
 
 
 @function("x", "rtol", prefix="linalg.")
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
-    """Moore–Penrose pseudo-inverse of each matrix of a stack.
+    """Compute the Moore–Penrose pseudo-inverse of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
     rtol : float or array, (...), optional
-        Singular values up to ``rtol`` times the largest count as zero. By default ``max(M, N)`` times the precision.
+        Relative tolerance. Singular values less than or equal to ``rtol`` times the largest singular value are treated
+        as zero. The default is ``max(M, N) * eps``.
 
     Returns
     -------
     array, (..., N, M)
-        The pseudo-inverses; of a diagonal matrix diagonal.
+        Pseudo-inverses. The pseudo-inverse of a diagonal matrix is diagonal.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Examples
     --------
@@ -322,26 +347,27 @@ def _pinv_dense(x: Dense, *, rtol: jax.Array | np.floating | None) -> Dense:
 
 @function("x", "rtol", prefix="linalg.")
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
-    """Rank of each matrix of a stack.
+    """Compute the rank of each matrix of a stack.
 
     Parameters
     ----------
     x : array, (..., M, N)
-        Of a floating-point dtype (integers become the default one).
+        Matrices of a floating-point data type. Integers are converted to the default one.
     rtol : float or array, (...), optional
-        Singular values up to ``rtol`` times the largest count as zero. By default ``max(M, N)`` times the precision.
+        Relative tolerance. Singular values less than or equal to ``rtol`` times the largest singular value are treated
+        as zero. The default is ``max(M, N) * eps``.
 
     Returns
     -------
     array, (...)
-        The number of the others, of the default integer dtype.
+        Numbers of nonzero singular values, in the default integer data type.
 
     Raises
     ------
     ValueError
         If `x` has fewer than two dimensions.
     TypeError
-        If `x` is boolean.
+        If `x` has a boolean data type.
 
     Examples
     --------
@@ -365,7 +391,7 @@ def _matrix_rank_dense(x: Dense, *, rtol: jax.Array | None) -> Dense:
 def tolerance(
     name: str, x: Array, rtol: Array | None, *, arguments: tuple[str, str] = ("x", "rtol")
 ) -> jax.Array | None:
-    """`rtol` as a jax.Array; None stays None."""
+    """Return `rtol` as a jax.Array, or None."""
     if rtol is None:
         return None
     matrix, relative = arguments
@@ -377,29 +403,29 @@ def tolerance(
 
 @function("x", prefix="linalg.", checked="x is singular, so it has no negative powers")
 def matrix_power(x: ArrayLike, n: int, /) -> Array:
-    """Integer power of each matrix of a stack.
+    """Raise each matrix of a stack to an integer power.
 
     Parameters
     ----------
     x : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one.
     n : int
-        The exponent: 0 gives the identity, a negative one powers of the inverse.
+        Exponent. The power 0 is the identity matrix. A negative exponent gives powers of the inverse.
 
     Returns
     -------
     array, (..., M, M)
-        The powers. The n-th power of a banded matrix has n times its bandwidth, up to the size of the matrix.
+        Powers. The n-th power of a banded matrix has n times its bandwidth, limited by the size of the matrix.
 
     Raises
     ------
     ValueError
         If `x` is not square.
     TypeError
-        If `x` is boolean, or `n` is no integer.
+        If `x` has a boolean data type, or `n` is not an integer.
     numpy.linalg.LinAlgError
-        If `n` is negative, a matrix is singular, and the call is eager; under `jax.jit`, and within
-        ``errstate(linalg="nan")``, its power is NaN.
+        If `n` is negative and a matrix is singular, in an eager call. Under `jax.jit`, or within
+        ``errstate(linalg="nan")``, its power is NaN instead.
 
     Examples
     --------
@@ -414,7 +440,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
     ok = jnp.array(True)
     if n < 0:
         base, ok = inv.dispatch(base)
-    return cast("Array", (matrix_power.dispatch(base, n=abs(n)), ok))  # and its flag
+    return cast("Array", (matrix_power.dispatch(base, n=abs(n)), ok))  # and the success flag
 
 
 @matrix_power.kernel(Dense)
@@ -424,7 +450,7 @@ def _matrix_power_dense(x: Dense, *, n: int) -> Dense:
 
 @matrix_power.kernel(Array)
 def _matrix_power_array(x: Array, *, n: int) -> Array:
-    """Kernels get no negative exponent."""
+    """Compute a nonnegative power; the caller inverts the matrix for a negative exponent."""
     if n == 0:
         from ..._structures.banded.diagonal import Identity
 
@@ -433,7 +459,7 @@ def _matrix_power_array(x: Array, *, n: int) -> Array:
 
 
 def power(x: Array, n: int) -> Array:
-    """A positive power, by repeated squaring."""
+    """Compute a positive power by repeated squaring."""
     result = None
     while True:
         if n % 2:

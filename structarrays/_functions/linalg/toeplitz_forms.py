@@ -1,4 +1,4 @@
-"""SciPy's functions for Toeplitz and circulant matrices, under their names: code that calls them needs no structure of ours."""
+"""SciPy's functions for Toeplitz and circulant matrices that are given by their columns."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ if TYPE_CHECKING:
 
 
 def solve_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike], b: ParameterLike) -> Array:
-    """Solution of the system ``T @ x = b`` with a Toeplitz matrix, as by `scipy.linalg.solve_toeplitz`.
+    """Solve the linear system ``T @ x = b`` with a Toeplitz matrix, as `scipy.linalg.solve_toeplitz`.
 
     Parameters
     ----------
-    c_or_cr : array_like or tuple of (array_like, array_like)
-        The first column ``c`` of T, (..., M), or a tuple ``(c, r)`` of it and the first row, of which ``r[..., 0]`` is ignored. Without
-        `r` it is ``conj(c)``.
+    c_or_cr : array_like, (..., M), or tuple of two array_like
+        First column ``c`` of T, or a tuple ``(c, r)`` of the first column and the first row. ``r[..., 0]`` is ignored.
+        The default of ``r`` is ``conj(c)``.
     b : array_like, (M,) or (..., M, K)
-        The right-hand sides.
+        Right-hand sides. A vector is used for every matrix; otherwise the batch shapes must broadcast.
 
     Returns
     -------
     array, (..., M) or (..., M, K)
-        The solutions, in the common dtype of the arguments (integers become the default one).
+        Solutions, in the common data type of the arguments. Integers are converted to the default floating-point data
+        type.
 
     Raises
     ------
     ValueError
-        If `c` and `r` have different lengths, or `b` has another number of rows.
+        If `c` and `r` have different lengths, or the number of rows of `b` is not M.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.linalg.LinAlgError
-        If T is singular, and the call is eager; see `linalg.solve`.
+        If T is singular, in an eager call; see `linalg.solve`.
 
     Notes
     -----
-    It is ``linalg.solve(Toeplitz(c, r), b)``; `Toeplitz` says how. Other than SciPy's recursion, that is stable for matrices with
-    leading minors that vanish, or nearly do, and the residual is looked at. Where T is positive definite, which it need not be
-    told, a large system takes ``O(M log(M))`` for each of some ten iterations.
+    The function computes ``linalg.solve(Toeplitz(c, r), b)``; `Toeplitz` describes the algorithm. Unlike SciPy's
+    recursion, it is stable for matrices with zero or small leading minors, and it checks the residual. If T is positive
+    definite (no assumption is needed), a large system takes about ten iterations of ``O(M log(M))`` each.
 
     Examples
     --------
@@ -69,31 +70,31 @@ def solve_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike],
 
 
 def matmul_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike], x: ParameterLike) -> Array:
-    """Product ``T @ x`` with a Toeplitz matrix, as by `scipy.linalg.matmul_toeplitz`.
+    """Compute the product ``T @ x`` with a Toeplitz matrix, as `scipy.linalg.matmul_toeplitz`.
 
     Parameters
     ----------
-    c_or_cr : array_like or tuple of (array_like, array_like)
-        The first column ``c`` of T, (..., M), or a tuple ``(c, r)`` of it and the first row (..., N), of which ``r[..., 0]`` is
-        ignored. Without `r` it is ``conj(c)``.
+    c_or_cr : array_like, (..., M), or tuple of two array_like
+        First column ``c`` of T, or a tuple ``(c, r)`` of the first column and the first row, (..., N). ``r[..., 0]`` is
+        ignored. The default of ``r`` is ``conj(c)``.
     x : array_like, (N,) or (..., N, K)
-        What is multiplied.
+        Vector or matrices to multiply.
 
     Returns
     -------
     array, (..., M) or (..., M, K)
-        The product, in the common dtype of the arguments: of integers it is one of integers, and exact.
+        Products, in the common data type of the arguments. Products of integers are exact integers.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If the shapes do not match.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
 
     Notes
     -----
-    It is ``Toeplitz(c, r) @ x``, in ``O((M + N) log(M + N))`` for each column; see `Toeplitz`.
+    The function computes ``Toeplitz(c, r) @ x``. The cost is ``O((M + N) log(M + N))`` for each column; see `Toeplitz`.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def matmul_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike]
 
 
 def _toeplitz(name: str, c_or_cr: Any) -> Toeplitz:
-    """The matrix."""
+    """Construct the `Toeplitz` array from the argument `c_or_cr`."""
     from ..._structures.toeplitz.array import Toeplitz
 
     if isinstance(c_or_cr, tuple) and len(c_or_cr) != 2:
@@ -128,47 +129,48 @@ def solve_circulant(
     baxis: int = 0,
     outaxis: int = 0,
 ) -> Array:
-    """Solution of the system ``C @ x = b`` with a circulant matrix, as by `scipy.linalg.solve_circulant`.
+    """Solve the linear system ``C @ x = b`` with a circulant matrix, as `scipy.linalg.solve_circulant`.
 
     Parameters
     ----------
-    c : array
-        The first columns of the matrices, each of n elements along `caxis`.
-    b : array
-        The right-hand sides, each of n elements along `baxis`. The other axes broadcast with those of `c`.
-    singular : {"raise", "lstsq"}, optional
-        What is done about a matrix that is singular, or nearly so: an error is raised, or x is the least-squares solution of the least
-        norm.
+    c : array, (..., n)
+        First columns of the matrices, of length n along `caxis`.
+    b : array, (n, ...)
+        Right-hand sides, of length n along `baxis`. The other axes must broadcast with the other axes of `c`.
+    singular : {"raise", "lstsq"}, default "raise"
+        Treatment of singular and nearly singular matrices: raise an error, or return the minimum-norm least-squares
+        solution.
     tol : float, optional
-        A matrix is nearly singular if an eigenvalue has at most this magnitude. By default n times the precision of the dtype times the
-        largest magnitude of them.
-    caxis, baxis : int, optional
-        The axes of `c` and `b` along which vectors are.
-    outaxis : int, optional
-        The axis of the result along which solutions are.
+        A matrix is nearly singular if the absolute value of an eigenvalue is less than or equal to `tol`. The default
+        is ``n * eps`` times the largest absolute value of the eigenvalues.
+    caxis, baxis : int, default -1 and 0
+        Axes of the vectors in `c` and `b`.
+    outaxis : int, default 0
+        Axis of the solutions in the result.
 
     Returns
     -------
-    array
-        The solutions, in the common dtype of the arguments (integers become the default one).
+    array, (n, ...)
+        Solutions, in the common data type of the arguments. Integers are converted to the default floating-point data
+        type.
 
     Raises
     ------
     ValueError
-        If `c` and `b` have vectors of different lengths, the other axes do not broadcast, or `singular` is none of the two.
+        If `c` and `b` have vectors of different lengths, the other axes do not broadcast, or `singular` is invalid.
     numpy.exceptions.AxisError
-        If an axis is out of range; it is a ValueError, too.
+        If an axis is out of range. AxisError is a ValueError.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.linalg.LinAlgError
-        If `singular` is "raise", a matrix is singular or nearly so, and the call is eager; under `jax.jit`, and within
-        ``errstate(linalg="nan")``, its solutions are NaN.
+        If `singular` is "raise" and a matrix is singular or nearly singular, in an eager call. Under `jax.jit`, or
+        within ``errstate(linalg="nan")``, its solutions are NaN instead.
 
     Notes
     -----
-    The discrete Fourier transform diagonalises C, so x is the transform back of ``fft(b) / fft(c)``, in ``O(n log(n))``. An eigenvalue that
-    counts as zero has zero for its reciprocal in a least-squares solution. ``linalg.solve(Circulant(c), b)`` is the same but for
-    matrices that are nearly singular, which it does not look for.
+    The discrete Fourier transform diagonalizes C, so x is the inverse transform of ``fft(b) / fft(c)``. The cost is
+    ``O(n log(n))``. A least-squares solution replaces the reciprocals of zero eigenvalues by zero.
+    ``linalg.solve(Circulant(c), b)`` returns the same solution, without a check for nearly singular matrices.
 
     Examples
     --------
@@ -189,8 +191,8 @@ def solve_circulant(
     n = c.shape[-1]
     if b.shape[-1] != n:
         raise ValueError(
-            f"{name}: b must have {n} elements along baxis, as c has along caxis, got {b.shape[-1]} (the shapes with these axes "
-            f"last are {c.shape} and {b.shape})"
+            f"{name}: b must have {n} elements along baxis, like c along caxis, got {b.shape[-1]} (with these axes last, the shapes "
+            f"are {c.shape} and {b.shape})"
         )
     shape = (*check.broadcast(name, c.shape[:-1], b.shape[:-1], what="the other axes of c and b, of shapes"), n)
     outaxis = check_axis(name, outaxis, len(shape), "outaxis")
@@ -205,4 +207,4 @@ def solve_circulant(
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
     x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
-    return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))  # and its flag
+    return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))  # and the success flag

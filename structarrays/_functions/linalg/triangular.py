@@ -1,4 +1,4 @@
-"""`solve_triangular`, under SciPy's name."""
+"""Triangular linear systems, as in SciPy."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
     from ..._structures.triangular.array import Triangular
 
 triangle_of: Registry[Array] = Registry("triangle_of")
-"""``triangle_of.kernel(A)``: ``(x, *, lower, unit_diagonal)`` to the triangle of a stack of square matrices (with ones on the diagonal), in a
-structure whose systems `linalg.solve` solves by substitution; others densify."""
+"""``triangle_of.kernel(A)``: registers a function of ``(x, *, lower, unit_diagonal)`` that returns one triangle of matrices.
+
+The result has a structure that `linalg.solve` solves by substitution. Structures without a kernel densify.
+"""
 
 _TRANSPOSITIONS: dict[int | str, int] = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 def transposition(name: str, trans: int | str) -> int:
-    """The argument `trans` as 0, 1 or 2.
+    """Convert the argument `trans` to 0, 1 or 2.
 
     Raises
     ------
     ValueError
-        If it is none of them, nor ``"N"``, ``"T"`` or ``"C"``.
+        If `trans` is not 0, 1, 2, ``"N"``, ``"T"`` or ``"C"``.
     """
     known = _TRANSPOSITIONS.get(trans)
     if known is None:
@@ -46,20 +48,21 @@ def transposition(name: str, trans: int | str) -> int:
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
-    """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
+    """Solve the linear system ``a @ x = b`` for each triangular matrix of a stack.
 
     Parameters
     ----------
     a : array, (..., M, M)
-        Of a floating-point dtype (integers become the default one).
+        Square matrices of a floating-point data type. Integers are converted to the default one. The function reads one
+        triangle only.
     b : array, (M,) or (..., M, K)
-        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
-    trans : {0, 1, 2, "N", "T", "C"}
-        Whether to solve with that triangle (0, "N"), its transpose (1, "T"), or its conjugated transpose (2, "C").
-    lower : bool
-        Whether it is the lower triangle that is read, or (default) the upper one.
-    unit_diagonal : bool
-        Whether the diagonal is not read either, and taken for ones.
+        Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
+    trans : {0, 1, 2, "N", "T", "C"}, default 0
+        Type of the system: with the triangle (0, "N"), its transpose (1, "T"), or its conjugate transpose (2, "C").
+    lower : bool, default False
+        Whether to use the lower triangle of `a` instead of the upper triangle.
+    unit_diagonal : bool, default False
+        If True, the diagonal is assumed to be one, and is not read.
 
     Returns
     -------
@@ -69,12 +72,12 @@ def solve_triangular(
     Raises
     ------
     ValueError
-        If `a` is not square, the dimensions M differ, the batch shapes do not broadcast, or `trans` is none of these.
+        If `a` is not square, the dimensions M differ, the batch shapes do not broadcast, or `trans` is invalid.
     TypeError
-        If an argument is boolean.
+        If an argument has a boolean data type.
     numpy.linalg.LinAlgError
-        If there is a zero on the diagonal, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, the solution
-        is NaN.
+        If the diagonal contains a zero, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``,
+        the solution is NaN instead.
 
     See Also
     --------
@@ -82,18 +85,18 @@ def solve_triangular(
 
     Notes
     -----
-    For a `Triangular` array, `linalg.solve` does the same, and needs to be told nothing.
+    For a `Triangular` array, use `linalg.solve`, which needs no further arguments.
 
-    ==============================================  ============================
-    structure of `a`                                costs for each right-hand side
-    ==============================================  ============================
+    ==============================================  ==============================
+    structure of `a`                                cost for each right-hand side
+    ==============================================  ==============================
     `Diagonal`, `Identity`                          ``O(M)``
     `Banded`, w diagonals in the triangle           ``O(M w)``
     `BlockDiagonal` of square blocks b × b          ``O(M b)``
     `BlockBanded`, w block diagonals on a side      ``O(M w b)``
     `Kronecker` of triangular factors               ``O(M sum(n_i))``
     `Dense`, `Triangular`, and any other            ``M**2``
-    ==============================================  ============================
+    ==============================================  ==============================
 
     Examples
     --------
@@ -113,7 +116,7 @@ def solve_triangular(
         lower=bool(lower),
         unit_diagonal=bool(unit_diagonal),
     )
-    return cast("Array", solved)  # and its flag
+    return cast("Array", solved)  # and the success flag
 
 
 @solve_triangular.kernel(Array, Array)
@@ -127,7 +130,7 @@ def _solve_triangular_array(
 
 
 def transposed(x: Array, trans: int) -> Array:
-    """The array, its transpose (1), or its conjugated transpose (2)."""
+    """Return the array (0), its transpose (1), or its conjugate transpose (2)."""
     if trans == 0:
         return x
     return matrix_transpose(conj(x) if trans == 2 and x.dtype.kind == "c" else x)
