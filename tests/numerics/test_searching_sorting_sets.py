@@ -8,7 +8,7 @@ import pytest
 from structarrays._numerics import dense_searching as searching
 from structarrays._numerics import dense_sets as sets
 from structarrays._numerics import dense_sorting as sorting
-from structarrays._structures.permutation import ordered as ordering
+from structarrays._structures.permutation import ordered
 
 WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
 
@@ -84,8 +84,8 @@ def test_the_order_of_many_numbers(dtype, descending):
     """Distinct numbers, equal ones, signed zeros, infinities, NaN, numbers that differ in their last bits only, on both sides of the
     sizes from which bits are sorted and from which they take two passes."""
     rng = np.random.default_rng(0)
-    order_of = jax.jit(lambda x: ordering.ordering(x, descending=descending))
-    for size in (10, ordering.MANY + 1, ordering.ONE_SORT + 1):
+    order_of = jax.jit(lambda x: ordered.ordering(x, descending=descending))
+    for size in (10, ordered.MANY + 1, ordered.ONE_SORT + 1):
         distinct = rng.permutation(np.arange(size) - size / 2).astype(dtype)
         special = distinct.copy()
         special[:6] = [np.inf, -np.inf, 0.0, -0.0, np.inf, 1e-7]
@@ -98,11 +98,11 @@ def test_the_order_of_many_numbers(dtype, descending):
             np.testing.assert_array_equal(x[order], expected)
             np.testing.assert_array_equal(np.sort(order), np.arange(size))
     with jax.enable_x64(False):
-        for x in (distinct[: ordering.MANY], near[: ordering.MANY], np.round(distinct[: ordering.MANY] / 10)):
+        for x in (distinct[: ordered.MANY], near[: ordered.MANY], np.round(distinct[: ordered.MANY] / 10)):
             x = x.astype(np.float32)
             expected = np.sort(x)[::-1] if descending else np.sort(x)
             np.testing.assert_array_equal(x[np.asarray(order_of(jnp.asarray(x)))], expected)
-    stacked = rng.normal(size=(2, ordering.MANY)).astype(dtype)
+    stacked = rng.normal(size=(2, ordered.MANY)).astype(dtype)
     order = np.asarray(jax.vmap(order_of)(jnp.asarray(stacked)))
     by_numpy = np.sort(stacked)[:, ::-1] if descending else np.sort(stacked)
     np.testing.assert_array_equal(np.take_along_axis(stacked, order, -1), by_numpy)
