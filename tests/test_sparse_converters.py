@@ -182,7 +182,7 @@ def test_bad_arguments():
             convert(np.eye(3))
         with pytest.raises(ValueError, match="to_sparse: x must have at least one dimension"):
             convert(sa.asarray(1.0))
-    with pytest.raises(ValueError, match="has no batch dimensions"):
+    with pytest.raises(ValueError, match="must have no batch dimensions"):
         to_scipy(sa.Diagonal(np.ones((2, 3))))
     with pytest.raises(TypeError, match="from_sparse: x must be an array of scipy.sparse, got ndarray"):
         from_scipy(np.eye(3))

@@ -176,5 +176,5 @@ def test_a_scan_whose_carry_is_converted():
 
 def test_a_mapped_core_dimension_is_noticed():
     x = sa.Diagonal(jnp.ones(3))
-    with pytest.raises(ValueError, match="too few dimensions"):
+    with pytest.raises(ValueError, match="must have its core dimensions"):
         jax.vmap(lambda x: x.shape[0] * jnp.ones(()))(x)
