@@ -15,7 +15,7 @@ def test_a_second_registration_is_refused(monkeypatch):
     def first(function, args, shape):
         return None
 
-    with pytest.raises(ValueError, match="add asks code of test_unexpanded already"):
+    with pytest.raises(ValueError, match="add is already registered by test_unexpanded"):
         elementwise.unexpanded("add")(lambda function, args, shape: None)
     assert elementwise.UNEXPANDED == {"add": first}
 

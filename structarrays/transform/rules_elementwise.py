@@ -1,4 +1,7 @@
-"""Rules of `structured` for elementwise primitives: the family's rule of the namespace, with the primitive itself as the formula."""
+"""Rules of `structured` for elementwise primitives.
+
+They apply the namespace's rule for elementwise functions, with the primitive itself as the formula.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class _Like(NamedTuple):
-    """What is known of an elementwise primitive."""
+    """The properties of an elementwise primitive."""
 
-    name: str  # of the function of the namespace that it is, for numbers of an inexact dtype
+    name: str  # of the equivalent function of the namespace for inexact dtypes
     zero: bool  # whether it maps zeros to zero
     absorbs: tuple[int, ...] = ()  # the operands in which a structural zero absorbs
-    integers: str | None = None  # the function that it is for integers, if another one, or none ("")
+    integers: str | None = None  # the equivalent function for integers, if different; "" if there is none
     booleans: str | None = None
 
 
@@ -98,11 +101,11 @@ LIKE = {
     "zeta": _Like("", False),
     "regularized_incomplete_beta": _Like("", False),
 }
-"""The elementwise primitives. That those which are said to map zeros to zero do so is tested for each."""
+"""The elementwise primitives. A test checks for each whether it maps zeros to zero."""
 
 
 class _Elementwise:
-    """A primitive with its parameters, as the family's rule sees a function of the namespace."""
+    """A primitive with its parameters, in the form in which `elementwise` expects a function of the namespace."""
 
     def __init__(self, equation: Any, dtype: np.dtype) -> None:
         like = LIKE[equation.primitive.name]
@@ -117,7 +120,7 @@ class _Elementwise:
         self.literals: Mapping[int, Any] = {}
 
     def formula(self, *data: Any) -> jax.Array:
-        """The primitive on plain arrays, which it does not broadcast itself."""
+        """Apply the primitive to plain arrays after broadcasting them."""
         operands: Any = data
         if len(data) > 1 and len({jnp.shape(x) for x in data}) > 1:
             operands = jnp.broadcast_arrays(*data)
@@ -129,18 +132,18 @@ class _Elementwise:
         return result
 
     def choose(self, args: Sequence[Array]) -> Kernel[Any] | None:
-        """The kernel that the namespace's function has for these arrays, or None."""
+        """Return the kernel of the namespace's function for these arrays, or None."""
         function = FUNCTIONS.get(self.name) if self.name else None
         return None if function is None else function.choose(args, {})
 
 
 def elementwise_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
-    """The primitive of stored entries and background, in the join or meet of the structures."""
+    """Apply an elementwise primitive to stored entries and background, in the join or meet of the structures."""
     if not involved(values):
         return _of_constants(interpreter, equation, values)
     primitive = equation.primitive.name
     if primitive == "bitcast_convert_type" and values[0].dtype.itemsize != equation.outvars[0].aval.dtype.itemsize:
-        return NotImplemented  # which has one more dimension, or one less
+        return NotImplemented  # the result has one dimension more or less
     quick = _entry_by_entry(equation, values) if active_log() is None else None
     if quick is not None:
         return quick
@@ -170,9 +173,9 @@ for _name in LIKE:
 
 
 class _HighLevel:
-    """A result of an elementwise primitive of `jax.experimental.hijax`, as the family's rule sees a function of the namespace.
+    """A result of an elementwise primitive of `jax.experimental.hijax`, in the form that `elementwise` expects.
 
-    The formula is the function of `jax.numpy` that makes this primitive, so that its derivatives are JAX's.
+    The formula is the function of `jax.numpy` that binds this primitive, so that JAX defines its derivatives.
     """
 
     zero, exact = True, False
@@ -186,24 +189,27 @@ HIGH_LEVEL: dict[str, tuple[Callable[..., jax.Array], ...]] = {
     "Frexp": (lambda x: jnp.frexp(x)[0], lambda x: jnp.frexp(x)[1]),
     "Ldexp": (jnp.ldexp,),
 }
-"""The elementwise primitives of `jax.experimental.hijax`: for each result its formula. All map zero in the first operand to zero."""
+"""The elementwise primitives of `jax.experimental.hijax`, with a formula for each result.
+
+All of them map zero in the first operand to zero.
+"""
 
 
 def high_level_elementwise(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
-    """An elementwise primitive of `jax.experimental.hijax`: its formulas of stored entries and background."""
+    """Apply an elementwise primitive of `jax.experimental.hijax` to stored entries and background."""
     name: Any = high_level_name(equation)
     arrays = [array(v) for v in values]
-    operation: Any = _HighLevel  # in the place of a `Function`
+    operation: Any = _HighLevel  # instead of a `Function`
     results = [elementwise(operation(name.lower(), formula), arrays, {}) for formula in HIGH_LEVEL[name]]
     return [cast(unwrapped(x), v.aval.dtype) for x, v in zip(results, equation.outvars, strict=True)]
 
 
 _backgrounds: dict[Any, bool | None] = {}
-"""Results of `_has_background` by primitive and structures: to find one out takes as long as to compute the result."""
+"""Results of `_has_background` by primitive and structures: it takes as long as the computation of the result."""
 
 
 def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
-    """The most frequent case: one structured array, or several of one static pattern, and numbers."""
+    """Handle the most frequent case: structured arrays of one static pattern, and scalars."""
     kinds: list[Any]
     arrays: list[Array]
     kinds, arrays = [], []
@@ -233,13 +239,13 @@ def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
 
 
 def _one_batch(first: Array, arrays: Sequence[Array], kinds: Sequence[Any]) -> bool:
-    """Whether all entries have one shape; a number that is computed stands beside arrays without a batch."""
+    """Return whether all entries have one shape. Arrays next to a computed scalar must have no batch."""
     shape = first.batch_shape
     return all(x.batch_shape == shape for x in arrays[1:]) and not (shape and None in kinds)
 
 
 def _has_background(equation: Any, values: Sequence[Any], arrays: list[Array]) -> bool | None:
-    """Whether the result has a background; None if the entries of the operands do not stand one for one, so that the family's rule serves."""
+    """Return whether the result has a background, or None if the operands' entries do not correspond one to one."""
     first = arrays[0]
     for x in arrays:
         if not x.stores_entries or not x.static_pattern or structure(x) != structure(first):
@@ -264,11 +270,11 @@ def _has_background(equation: Any, values: Sequence[Any], arrays: list[Array]) -
 
 
 _NUMBER = Dense.make((np.zeros((), complex),))
-"""What stands for a number where only its being there, and that it may be complex, matters."""
+"""A placeholder for a scalar that may be complex, where its value does not matter."""
 
 
 def _turns(atom: Any, value: Any) -> bool:
-    """Whether a number may have an imaginary part."""
+    """Return whether a scalar may have an imaginary part."""
     return atom.aval.dtype.kind == "c" and not (isinstance(atom, Literal) and _is_real_number(value))
 
 
@@ -281,7 +287,10 @@ def _literals(equation: Any, numbers: Mapping[int, Any]) -> bool:
 
 
 def _keeps_zero(function: _Elementwise, equation: Any, numbers: Mapping[int, Any]) -> bool:
-    """Whether the primitive maps zeros to zero, beside these numbers: it is known where they stand in the program itself."""
+    """Return whether the primitive with these scalar operands is known to map zeros to zero.
+
+    This is known only for scalars that are literals of the program.
+    """
     if not numbers:
         return function.zero
     if not _literals(equation, numbers):
@@ -292,7 +301,7 @@ def _keeps_zero(function: _Elementwise, equation: Any, numbers: Mapping[int, Any
 
 
 class _Program:
-    """An equation as a key: primitive and parameters."""
+    """An equation as a cache key: primitive and parameters."""
 
     def __init__(self, equation: Any) -> None:
         self.equation = equation
@@ -317,7 +326,10 @@ def _zero_beside(
 
 
 def _folded(function: _Elementwise, equation: Any, values: Sequence[Any], arrays: list[Array]) -> list[Array]:
-    """The operands without numbers of the program itself, which become part of the formula: so it may be known that zeros stay."""
+    """Make scalar literals a part of the formula, and return the other operands.
+
+    With the literals, the formula may be known to map zeros to zero.
+    """
     numbers = {
         i: v
         for i, v in enumerate(values)
@@ -333,7 +345,7 @@ def _folded(function: _Elementwise, equation: Any, values: Sequence[Any], arrays
 
 
 def _within_triangle(primitive: str, values: Sequence[Any]) -> Any:
-    """The product of an array with a triangle of ones: that triangle of it."""
+    """Return the triangle of an array, for its product with a triangle of ones."""
     if primitive in ("mul", "and") and any(isinstance(v, Triangle) for v in values):
         x, y = values if isinstance(values[1], Triangle) else values[::-1]
         if isinstance(x, Array) and x.shape[-2:] == y.shape:
@@ -345,7 +357,7 @@ def _within_triangle(primitive: str, values: Sequence[Any]) -> Any:
 
 
 def _of_constants(interpreter: Interpreter, equation: Any, values: Sequence[Any]) -> Result:
-    """The primitive of constant matrices and numbers is such a matrix; beside anything else they are dense."""
+    """Apply a primitive to constant matrices and scalars; with any other operand, the constants become dense."""
     primitive = equation.primitive.name
     others = [v for v in values if not isinstance(v, LAZY)]
     if all(jnp.size(v) == 1 for v in others) or _scaled(primitive, values):
@@ -365,7 +377,10 @@ def _of_constants(interpreter: Interpreter, equation: Any, values: Sequence[Any]
 
 
 def _scaled(primitive: str, values: Sequence[Any]) -> bool:
-    """Whether rows or columns of a constant with structural zeros are scaled, as in a Jacobian, a function mapped over ``jnp.eye(n)``."""
+    """Return whether rows or columns of a constant with structural zeros are scaled.
+
+    This occurs in Jacobians, where a function is mapped over ``jnp.eye(n)``.
+    """
     if primitive != "mul" or not all(isinstance(v, Constant) or not isinstance(v, LAZY) for v in values):
         return False
     return any(
@@ -399,7 +414,10 @@ def _of_counters(primitive: str, equation: Any, values: Sequence[Any]) -> Any:
 
 @rule("numpy.ufuncs.hypot")
 def hypotenuse(interpreter: Interpreter, equation: Any, x: Any, y: Any) -> Result:
-    """`jnp.hypot` as a whole: JAX 0.12 makes a matrix of a number beside a matrix, for a derivative rule that takes two arrays."""
+    """Compute `jnp.hypot` as one function.
+
+    JAX 0.12 broadcasts a scalar operand to a matrix for its derivative rule, which would lose the structure.
+    """
     if not involved((x, y)):
         return NotImplemented
     return cast(call("hypot", x, y), equation.outvars[0].aval.dtype)
@@ -419,13 +437,13 @@ def _convert_element_type_rule(interpreter: Interpreter, equation: Any, x: Any) 
 
 @rule("copy", "copy_p", "stop_gradient")
 def _copy_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
-    """What changes no element, but means something to JAX, is done to the parameters."""
+    """Apply a primitive that changes no element, such as `stop_gradient`, to the parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
 
 @rule("name")
 def named(interpreter: Interpreter, equation: Any, x: Any) -> Result:
-    """The name of a value for the policies of `jax.checkpoint` becomes the name of its parameters."""
+    """Give the parameters the name of their array, for the policies of `jax.checkpoint`."""
     label = checkpoint_label(equation)
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: checkpoint_name(leaf, label), x)
 
@@ -454,14 +472,14 @@ def _select_n_rule(interpreter: Interpreter, equation: Any, which: Any, *cases: 
 
 
 def one_of(equation: Any, which: Any, cases: Sequence[Any]) -> Any:
-    """One of several arrays, by a number or a condition: in the structure that holds them all."""
+    """Select one of several arrays by an index or a condition, in the structure that contains all of them."""
     cases = list(map(settling(cases), cases))
     target = functools.reduce(join_targets, map(target_of, cases))
     return jax.tree.map(lambda *leaves: bind(equation, [which, *leaves]), *(widened(v, target) for v in cases))
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether a value is known to be zero everywhere."""
+    """Return whether a value is known to be zero everywhere."""
     return isinstance(value, Constant) and value.is_zero
 
 

@@ -9,65 +9,65 @@ if TYPE_CHECKING:
 
 
 def has_structural_zeros(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the unstored entries are structural zeros: the condition under which most kernels serve."""
+    """Return whether the unstored entries are structural zeros, as most kernels require."""
     return x.background is None
 
 
 def is_square(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the matrices are square."""
+    """Return whether the matrices are square."""
     return x.shape[-2] == x.shape[-1]
 
 
 def is_square_pattern(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the matrices are square, and their unstored entries are structural zeros."""
+    """Return whether the matrices are square, and their unstored entries are structural zeros."""
     return x.background is None and x.shape[-2] == x.shape[-1]
 
 
 def is_complex(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the data type is complex."""
+    """Return whether the data type is complex."""
     return x.dtype.kind == "c"
 
 
 def is_not_complex(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the data type is not complex."""
+    """Return whether the data type is not complex."""
     return x.dtype.kind != "c"
 
 
 def is_inexact(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the entries are floating-point numbers, so that no product of them wraps around."""
+    """Return whether the entries are floating-point numbers, so that no product of them wraps around."""
     return x.dtype.kind not in "biu"
 
 
 def is_first_matrix(x1: Array, x2: Array, **static: Any) -> bool:
-    """Whether the first array is a matrix or a stack of matrices."""
+    """Return whether the first array is a matrix or a stack of matrices."""
     return x1.ndim > 1
 
 
 def is_second_matrix(x1: Array, x2: Array, **static: Any) -> bool:
-    """Whether the second array is a matrix or a stack of matrices."""
+    """Return whether the second array is a matrix or a stack of matrices."""
     return x2.ndim > 1
 
 
 def are_matrices(x1: Array, x2: Array, **static: Any) -> bool:
-    """Whether both arrays are matrices or stacks of matrices."""
+    """Return whether both arrays are matrices or stacks of matrices."""
     return x1.ndim > 1 and x2.ndim > 1
 
 
 def along_core_axis(x: Array, *, axis: int | None, **static: Any) -> bool:
-    """Whether there is an axis, and it is one of the last two."""
+    """Return whether `axis` is given and is one of the last two axes."""
     return axis is not None and axis >= x.ndim - 2
 
 
 def has_core(x: Array, *, axis: tuple[int, ...] | None, **static: Any) -> bool:
-    """Whether there are axes, and one of them is one of the last two."""
+    """Return whether `axis` is given and contains one of the last two axes."""
     return axis is not None and max(axis, default=-1) >= x.ndim - 2
 
 
 def on_main_diagonal(x: Array, *, offset: int, **static: Any) -> bool:
-    """Whether the offset is that of the main diagonal."""
+    """Return whether the offset selects the main diagonal."""
     return offset == 0
 
 
 def has_default_tolerance(x: Array, *, rtol: Any) -> bool:
-    """Whether no relative tolerance is given."""
+    """Return whether no relative tolerance is given."""
     return rtol is None

@@ -13,7 +13,7 @@ DataType: TypeAlias = Literal["same", "real", "bool"]
 
 
 class _DataTypes(NamedTuple):
-    """In words, the dtypes that a function accepts, those that it refuses, and the dtype of a result of the same dtype."""
+    """Descriptions of the accepted dtypes, of the refused dtypes, and of the result of the same dtype."""
 
     accepted: str
     refused: str = ""
@@ -91,7 +91,7 @@ def _raised(function: ElementwiseArrayFunction[Any]) -> str:
 
 
 def _structure(function: ElementwiseArrayFunction[Any]) -> str:
-    """The sentence on structural zeros."""
+    """Return the sentence on structural zeros."""
     name, unary = function.name, len(function.arrays) == 1
     if function.absorbs:
         both = len(function.absorbs) == 2

@@ -1,7 +1,7 @@
 """The family of elementwise functions: map over the stored entries, join or meet the structures (docs/design/semantics.md).
 
-An elementwise function is written as a formula on plain arrays of one dtype; its declared properties say what happens
-to structural zeros. Everything else follows here, for every structure and any number of operands.
+An elementwise function is a formula on plain arrays of one dtype, with declared properties for structural zeros. This
+module derives its results for every structure and any number of operands.
 """
 
 from __future__ import annotations
@@ -33,28 +33,30 @@ if TYPE_CHECKING:
 
     Unexpanded = Callable[[Function[..., Any], Sequence[Array], Shape], Array | None]
 
-    dense_elementwise: Formulas  # for the formulas, whose signatures speak of arrays
+    dense_elementwise: Formulas  # for the formulas, whose signatures contain arrays
 else:
     from ..._numerics import dense_elementwise as dense_elementwise
 
 UNEXPANDED: dict[str, Unexpanded] = {}
-"""For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
-`unexpanded`."""
+"""For some functions, by name: a callable that may avoid a dense result.
+
+It maps ``(function, args, shape)`` to an array, or to None. See `unexpanded`.
+"""
 
 
 def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
-    """Register the decorated code as what functions of these names ask before a result becomes dense.
+    """Register a callable that functions of these names call before a result becomes dense.
 
     Raises
     ------
     ValueError
-        If one of them asks something already: there is no order in which two could be asked.
+        If a callable is already registered for one of the names, since two callables would have no defined order.
     """
 
     def register(code: Unexpanded) -> Unexpanded:
         for name in names:
             if name in UNEXPANDED:
-                raise ValueError(f"unexpanded: {name} asks code of {UNEXPANDED[name].__module__} already")
+                raise ValueError(f"unexpanded: {name} is already registered by {UNEXPANDED[name].__module__}")
             UNEXPANDED[name] = code
         return code
 
@@ -62,13 +64,13 @@ def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
 
 
 def held_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
-    """The result of this shape in a structure that no rule of the function knows of; None where there is none, or it does not pay."""
+    """Return the result in a structure unknown to the function's rules, or None if no structure saves memory."""
     code = UNEXPANDED.get(function.name)
     return None if code is None else code(function, args, shape)
 
 
-# What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
-# dtype), as in NumPy and JAX.
+# The kinds of dtype of an argument, by the standard's names. Where the standard asks for a floating dtype, integers are
+# accepted and become the default floating dtype, as in NumPy and JAX.
 KINDS = {
     "all": "biufc",
     "numeric": "iufc",
@@ -83,7 +85,7 @@ KINDS = {
 
 
 class _Elementwise(Function[P, Array]):
-    """What `ElementwiseFunction` and its fast sibling have in common."""
+    """Checks, promotion and rule of an elementwise function."""
 
     promotes = True
 
@@ -92,16 +94,16 @@ class _Elementwise(Function[P, Array]):
         self.rule = elementwise
 
     def formula(self, *data: Any, **static: Any) -> Any:
-        """The function on plain arrays of one dtype."""
+        """Evaluate the function on plain arrays of one dtype."""
         return self.__wrapped__(*data, **static)
 
     def define(self, *arrays: Array, **static: Any) -> Array:
-        """Check, promote and dispatch; runs while a call is traced."""
+        """Check, promote and dispatch while a call is traced."""
         prepared = self.prepare(*arrays)
         return carried_by_sum(self.name, prepared, self.dispatch(*prepared, **static))
 
     def prepare(self, *arrays: Array) -> Sequence[Array]:
-        """The operands with their common dtype, of a kind that the function takes."""
+        """Check the kinds of the operands and convert them to their common dtype."""
         check_kinds(self, arrays)
         prepared = promote(*arrays)
         kind = prepared[0].dtype.kind
@@ -124,21 +126,21 @@ _REAL = "real"
 
 
 def _marked_real(x: Array, promoted: Array) -> Array:
-    """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
+    """Mark a promoted operand as real if its dtype was real and is now complex."""
     if x.dtype.kind == "c":
         return promoted
     return promoted.assuming(promoted.assumptions | {_REAL})
 
 
 def is_real(x: Array) -> bool:
-    """Whether it is known of an operand of an elementwise function that all its elements are real numbers."""
+    """Return whether all elements of an operand are known to be real numbers."""
     return x.dtype.kind != "c" or _REAL in x.assumptions
 
 
 def check_kinds(function: _Elementwise[...], arrays: Sequence[Array]) -> None:
-    """Raise TypeError for operands of a kind that the function does not take.
+    """Raise TypeError for operands of a kind that the function does not accept.
 
-    A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
+    A boolean operand next to a numeric one is promoted, as in NumPy and JAX. Arithmetic of booleans alone is refused.
     """
     allowed = KINDS[function.kinds]
     kinds = [dtypes.kind_of(x.dtype) for x in arrays]
@@ -160,7 +162,7 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
     compares = False
 
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
-        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+        # A Python integer may not fit the dtype of the other operand, which a compiled call would not notice.
         if int in map(type, arrays) and not unknown and any(type(x) is int and not 0 <= x < 128 for x in arrays):
             return self._careful(*arrays)
         return super()._looked_at(arrays, unknown)
@@ -175,7 +177,7 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
 
 
 def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
-    """What a comparison takes for a Python integer: one out of the range of the dtypes beside it is just beyond them."""
+    """Replace a Python integer outside the range of the other operands' dtypes by an infinity, for a comparison."""
     if type(value) is int and dtypes_beside and (dtype := dtypes.promote(*dtypes_beside)).kind in "iu":
         limits = np.iinfo(dtype)
         return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
@@ -196,15 +198,16 @@ def elementwise_function(
     Parameters
     ----------
     kinds : str
-        The dtypes it takes, one of `KINDS`.
+        The accepted dtypes, one of `KINDS`.
     zero : bool
-        Whether it maps zeros (in all operands) to zero, so that a structural zero stays one.
+        Whether the function maps zeros (in all operands) to zero, so that structural zeros remain structural zeros.
     absorbs : tuple of int
-        The operands in which a structural zero gives a structural zero, whatever the others are (docs/design/semantics.md).
+        The operands in which a structural zero gives a structural zero for any values of the other operands
+        (docs/design/semantics.md).
     exact : bool
-        Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
+        Whether `absorbs` holds for NaN and infinity, too, as for `logical_and`. `strong_zeros` then has no effect.
     compares : bool
-        Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
+        Whether the function is a comparison: a Python integer may then lie outside the range of the operands' dtypes.
     result : {"same", "real", "bool"}
         The dtype of the result: the (promoted) dtype of the operands, the real dtype of their parts, or bool.
 
@@ -226,7 +229,7 @@ def elementwise_function(
 
 
 def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Result:
-    """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
+    """Map stored entries and background in the join of the structures, or in their meet where zeros absorb."""
     if len(args) == 1 and args[0].stores_entries:
         return _of_one(function, args[0], static)
     shape = jnp.broadcast_shapes(*[x.shape for x in args])
@@ -255,7 +258,7 @@ def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Stat
 
 
 def _of_one(function: _Elementwise[...], x: Array, static: Static) -> Result:
-    """The same for one array that stores entries."""
+    """Apply a function to one array that stores entries."""
     if not x.closed_under(function, [x]):
         return _dense_result(function, [x], static, x.shape)
     entries = tuple([function.formula(e, **static) for e in x.entries])
@@ -275,22 +278,23 @@ def map_entries(
     static: Static,
     masks: Sequence[Sequence[Any]] = (),
 ) -> Array:
-    """The formula on the values of each operand at the entries of a pattern.
+    """Apply the formula to the values of each operand at the entries of a pattern.
 
     Parameters
     ----------
     values : sequence
-        For each operand a sequence with its values at each of the pattern's entries.
+        For each operand, a sequence with its values at each of the pattern's entries.
     background : jax.Array or None
-        That of the result.
+        The background value of the result, None for structural zeros.
     shape : tuple of int
         The shape of the result; operands may have fewer batch dimensions.
     masks : sequence
-        For each operand that absorbs a sequence as `values`, which says where it stores an entry. The result is zero elsewhere.
+        For each absorbing operand, a sequence of boolean arrays that are True where the operand stores an entry. The
+        result is zero elsewhere.
     """
     stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
     if stored:
-        # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
+        # Masked values are replaced by ones: an infinite derivative there would become NaN in `where`.
         values = [
             tuple(jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, of_operand, strict=True))
             for of_operand in values
@@ -305,16 +309,19 @@ def map_entries(
 
 
 class Common(NamedTuple):
-    """A pattern for the operands of a function, and what they have at its entries."""
+    """A pattern for the operands of a function, and the values of the operands at its entries."""
 
     pattern: Array
     values: Callable[[], Sequence[Sequence[Any]]]
-    """Makes the values, see `map_entries`: not called if the policy refuses the pattern."""
+    """Computes the values, see `map_entries`. Not called if the policy refuses the pattern."""
     masks: Sequence[Sequence[Any]] = ()
 
 
 def join_entries(function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any]) -> Common | None:
-    """The operands in the narrowest pattern that holds them all; None if that is dense, or if one has no pattern and is not constant."""
+    """Return the operands in the narrowest pattern that contains all of them.
+
+    The result is None if this pattern is dense, or if an operand has no pattern and is not constant.
+    """
     if not _only_constants_beside(args, constants):
         return None
     joined = join_all([x for x in args if x.stores_entries])
@@ -332,7 +339,7 @@ def join_entries(function: _Elementwise[...], args: Sequence[Array], constants: 
 
 
 def absorb(function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any]) -> Common:
-    """The operands in the pattern outside of which structural zeros absorb."""
+    """Return the operands in the pattern outside of which structural zeros absorb."""
     absorbing = absorbing_operands(function)
     absorbed = absorbers(function, args)
     pattern = absorbed[0]
@@ -341,24 +348,24 @@ def absorb(function: _Elementwise[...], args: Sequence[Array], constants: Sequen
             pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
     if not _only_constants_beside(args, constants):
         pattern = pattern.freed()
-    # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
+    # Where an absorber stores nothing, the pattern has an explicit zero, which must absorb as well.
     masks = [_indicator(x, pattern) for x in absorbed if not stores_pattern(x, pattern)]
     return Common(pattern, lambda: values_at(pattern, args, constants), masks)
 
 
 def absorbers(function: _Elementwise[...], args: Sequence[Any]) -> list[Array]:
-    """The operands whose structural zeros absorb; numbers have none."""
+    """Return the operands whose structural zeros absorb. Scalars have none."""
     absorbing = absorbing_operands(function)
     return [x for i, x in enumerate(args) if i in absorbing and isinstance(x, Array) and is_zero_outside(x)]
 
 
 def _only_constants_beside(args: Sequence[Array], constants: Sequence[Any]) -> bool:
-    """Whether each operand that stores no entries is constant over the core."""
+    """Return whether each operand without stored entries is constant over the core."""
     return all([x.stores_entries or c is not None for x, c in zip(args, constants, strict=True)])
 
 
 def values_at(pattern: Array, args: Sequence[Array], constants: Sequence[Any]) -> list[Sequence[Any]]:
-    """The values of operands at the entries of a pattern."""
+    """Return the values of the operands at the entries of a pattern."""
     return [
         restrict(x, pattern).entries
         if x.stores_entries or (isinstance(x, Factored) and pattern.core_ndim == 2)
@@ -391,17 +398,20 @@ def _unless_full(function: _Elementwise[...], pattern: Array, args: Sequence[Arr
 
 
 def _indicator(x: Array, pattern: Array) -> tuple[jax.Array, ...]:
-    """For each of the pattern's entries, whether `x` stores one there."""
+    """Return a mask for each array in the pattern's entries: True where `x` stores an entry."""
     return restrict(x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
 
 
 def with_zero_background(x: Array) -> Array:
-    """The array with its structural zero as a number: one that does not absorb."""
+    """Replace structural zeros by an explicit zero background, which does not absorb."""
     return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
 def _beside_core(function: _Elementwise[...], x: Array, core: Shape) -> Array:
-    """An operand beside structures of this core: a 1 × 1 structure is a number for each batch entry, one of fewer dimensions is dense."""
+    """Prepare an operand for structures of this core shape.
+
+    A 1 × 1 structure becomes a scalar for each batch entry. A structure with fewer core dimensions becomes dense.
+    """
     if not x.stores_entries:
         return x
     own = x.shape[x.ndim - x.core_ndim :]
@@ -411,33 +421,33 @@ def _beside_core(function: _Elementwise[...], x: Array, core: Shape) -> Array:
 
 
 def absorbing_operands(function: _Elementwise[...]) -> tuple[int, ...]:
-    """The operands of an elementwise function in which a structural zero absorbs, as `strong_zeros` says."""
+    """Return the operands in which a structural zero absorbs under the current `strong_zeros` policy."""
     return function.absorbs if function.exact or strong_zeros_policy.value else ()
 
 
 def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[jax.Array, ...]:
-    """The entries with the whole batch shape in front: an operand may have had fewer batch dimensions."""
+    """Broadcast the entries to the whole batch shape, since an operand may have had fewer batch dimensions."""
     behind = len(pattern.batch_shape)
     shapes = [batch + e.shape[e.ndim - old.ndim + behind :] for e, old in zip(entries, pattern.entries, strict=True)]
-    # Most entries have the shape, and to ask JAX for it takes longer than to trace an operation.
+    # Most entries already have the shape, and a call of `broadcast_to` takes longer than tracing an operation.
     return tuple([e if e.shape == s else jnp.broadcast_to(e, s) for e, s in zip(entries, shapes, strict=True)])
 
 
 def background_value(x: Array) -> jax.Array:
-    """The value of the elements that an array does not store."""
+    """Return the value of the elements that an array does not store."""
     background = x.background
     return jnp.zeros((), x.dtype) if background is None else background
 
 
 def without_core(data: jax.Array, core: int) -> jax.Array:
-    """The data of an operand that is constant over so many axes, without these."""
+    """Remove the last `core` axes of the data of an operand that is constant over them."""
     return data.reshape(data.shape[: max(0, data.ndim - core)])
 
 
 def _background(
     function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any], static: Static
 ) -> jax.Array | None:
-    """The background of a joined result: None where zeros are mapped to zero."""
+    """Return the background of a joined result, or None if zeros are mapped to zero."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
         return None
     core = max(x.core_ndim for x in args if x.stores_entries)
@@ -449,10 +459,10 @@ def _background(
 
 
 def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Array:
-    """Operands that are dense or filled: the formula on what is stored."""
+    """Apply the formula to the stored values of dense or filled operands."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     fills = [x for x in args if type(x) is not Dense]
-    # No core larger than that of an operand: batch dimensions of size 1 stay with the parameters, where `vmap` looks for them.
+    # The core is at most as large as an operand's core: `vmap` expects batch dimensions of size 1 in the parameters.
     for core in range(min(len(shape), max((x.core_ndim for x in fills), default=0)), 0, -1):
         parts = [x.constant_over(core) for x in args]
         if all(p is not None for p in parts):
@@ -463,14 +473,17 @@ def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static
         core = min(len(shape), max(x.core_ndim for x in fills))
         if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
             return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
-    # Beside a dense operand a factored one counts as expanded no more than in `_dense_result`.
+    # With a dense operand, `densify` is not called for a factored one, as in `_dense_result`.
     constants = [x.constant_over(x.core_ndim) for x in args]
     parts = [x.dense_data() if c is None else c for x, c in zip(args, constants, strict=True)]
     return Dense.make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 
 
 def _dense_result(function: _Elementwise[...], args: Sequence[Array], static: Static, shape: Shape) -> Array:
-    """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
+    """Apply the formula to dense forms.
+
+    This counts as a densification only if no operand is dense with the shape of the result.
+    """
     held = held_unexpanded(function, args, shape)
     if held is not None:
         return held

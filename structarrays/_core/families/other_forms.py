@@ -1,4 +1,4 @@
-"""`by_form`: kernels that leave their function to the kernel for another form of a matrix."""
+"""`by_form`: kernels that call their function with another form of a matrix."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def by_form(
     when: Callable[..., bool] | None = None,
     before: str | Sequence[str] = (),
 ) -> Callable[[Form], Form]:
-    """Register for each function a kernel that calls the function with the form that the decorated function returns.
+    """Register for each function a kernel that converts the first argument and calls the function again.
 
-    Further array arguments may be of any class. The kernels have the name and the place of the decorated function.
+    Further array arguments may be of any class. The kernels have the name and location of the decorated function.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ def by_form(
     of : type
         The class of the first array argument.
     when : callable, optional
-        A static predicate on the arguments of the function, as of `Registry.kernel`.
+        A static predicate on the arguments of the function, see `Registry.kernel`.
     before : str or sequence of str, optional
-        As of `Registry.kernel`.
+        See `Registry.kernel`.
 
     Returns
     -------
     callable
-        The decorator. The decorated function maps the first array argument to its form, and stays as it is.
+        The decorator. The decorated function maps the first array argument to its form, and is returned unchanged.
     """
     file = sys._getframe(1).f_code.co_filename
 
