@@ -1,7 +1,7 @@
-"""Elementwise functions of the standard: `pow` and `clip`, whose structure depends on more than the classes.
+"""Elementwise functions of the standard: `pow` and `clip`, whose results' structure depends on more than the classes.
 
-What a power does to a structural zero depends on the exponent: a positive Python number keeps it. What `clip` does
-depends on which bounds there are. Both hand the family's rule a formula made for the case at hand.
+A power keeps structural zeros if the exponent is a positive Python number. The result of `clip` depends on which bounds
+are given. Both functions call the rule for elementwise functions with a formula for the given arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Formula(NamedTuple):
-    """What the family's rule reads of an elementwise function."""
+    """The attributes of an elementwise function that `elementwise` reads."""
 
     name: str
     formula: Callable[..., jax.Array]
@@ -33,15 +33,15 @@ class Formula(NamedTuple):
     exact: bool = False
 
 
-# Integer exponents up to this are computed by multiplication, and each has compiled code of its own. Of other exponents
-# only the sign is static, so that a loop over many of them does not compile in each step.
+# Powers with integer exponents up to this limit are computed by multiplication, with separate compiled code for each.
+# Only the sign of other exponents is static, so that a loop over many exponents does not compile in each step.
 _LARGEST_EXACT = 16
 # A positive exponent below float16's smallest normal number may become 0 when it is rounded to the dtype of the array.
 _SMALLEST_POSITIVE = 2.0**-14
 
 
 class Exponent(NamedTuple):
-    """What is static of an exponent that is a Python number: its type, its value if it is a small integer, its sign."""
+    """Static properties of an exponent that is a Python number: type, value if it is a small integer, and sign."""
 
     kind: type  # 2 == 2.0, but the dtypes of the results differ
     value: int | None
@@ -49,7 +49,7 @@ class Exponent(NamedTuple):
 
     @classmethod
     def of(cls, number: int | float) -> Exponent | None:
-        """The static part; None where the number is neither a small integer nor surely positive in any dtype."""
+        """Return the static properties, or None if a number is neither a small integer nor positive in every dtype."""
         if -_LARGEST_EXACT <= number <= _LARGEST_EXACT and number == int(number):
             return cls(type(number), int(number), (number > 0) - (number < 0))
         if type(number) is int:
@@ -58,10 +58,10 @@ class Exponent(NamedTuple):
 
 
 class Power(ElementwiseArrayFunction[...]):
-    """`pow`, with an exponent that is static where it is a Python number.
+    """`pow`, with static properties of an exponent that is a Python number.
 
-    Its kernels get the exponent as an array in any case, and the keyword `exponent`: an `Exponent`, or None for an
-    exponent that is an array.
+    Kernels always receive the exponent as an array, and the keyword `exponent`: an `Exponent`, or None if the exponent
+    is an array.
     """
 
     def __init__(self, formula: Callable[..., Array]) -> None:
@@ -71,7 +71,7 @@ class Power(ElementwiseArrayFunction[...]):
 
     def __call__(self, *arrays: Any, **unknown: Any) -> Array:
         if len(arrays) != 2 or unknown:
-            self._plan(arrays, unknown)  # raises for what is missing, or too much
+            self._plan(arrays, unknown)  # raises for missing or unknown arguments
         x1, x2 = arrays
         exponent = Exponent.of(x2) if type(x2) is int or type(x2) is float else None
         if exponent is None:
@@ -96,7 +96,7 @@ class Power(ElementwiseArrayFunction[...]):
 
 
 def elementwise_power(function: Power, args: Sequence[Array], static: Static) -> Result:
-    """The family's rule for a power: with a static exponent it is a function of the base alone."""
+    """Compute a power by `elementwise`, as a function of the base alone if the exponent is static."""
     exponent, (base, power) = static["exponent"], args
     if exponent is None:
         return elementwise(function, args, {})
@@ -107,7 +107,7 @@ def elementwise_power(function: Power, args: Sequence[Array], static: Static) ->
         result: jax.Array = function.formula(x, cast("Dense", power).data)
         return result
 
-    made: Any = Formula(function.name, formula, zero=exponent.sign > 0)  # it has what the rule reads
+    made: Any = Formula(function.name, formula, zero=exponent.sign > 0)  # with the attributes that `elementwise` reads
     return elementwise(made, (base,), {})
 
 
@@ -136,9 +136,10 @@ def pow(x1: Array, x2: Array, /) -> Array:
 
     Notes
     -----
-    Structural zeros stay if the exponent is a positive Python number. Any other exponent, arrays of zero dimensions included, gives them a
-    background value of ``pow(0, x2)``. Powers with small integer exponents are computed by multiplication. The result of an integer raised
-    to a negative element of an integer array is undefined. The powers of a matrix are `linalg.matrix_power`.
+    Structural zeros stay if the exponent is a positive Python number. Any other exponent, arrays of zero dimensions
+    included, gives them a background value of ``pow(0, x2)``. Powers with small integer exponents are computed by
+    multiplication. The result of an integer raised to a negative element of an integer array is undefined. The powers
+    of a matrix are `linalg.matrix_power`.
 
     Examples
     --------
@@ -150,9 +151,9 @@ def pow(x1: Array, x2: Array, /) -> Array:
 
 
 class Clip(ElementwiseArrayFunction[...]):
-    """`clip`, with bounds that may be left out.
+    """`clip`, with optional bounds.
 
-    Its kernels get the array and the bounds that there are, and the keyword `bounds` with their names.
+    Kernels receive the array and the given bounds, and the keyword `bounds` with the names of the given bounds.
     """
 
     def __init__(self, formula: Callable[..., Array]) -> None:
@@ -168,20 +169,20 @@ class Clip(ElementwiseArrayFunction[...]):
 
     def _trace(self, static: tuple[Any, ...], x: Any, min: Any = None, max: Any = None) -> Any:
         given = {name: bound for name, bound in (("min", min), ("max", max)) if bound is not None}
-        # All three for the checks, which name an argument by its position.
+        # The checks name an argument by its position, so that they need all three.
         x, min, max = self.prepare(*(lift(x if v is None else v) for v in (x, min, max)))
         arrays = [x] + [bound for name, bound in (("min", min), ("max", max)) if name in given]
         return without_weak_types(self.dispatch(*arrays, bounds=tuple(given)))
 
 
 def elementwise_clip(function: Clip, args: Sequence[Array], static: Static) -> Result:
-    """The family's rule for `clip` with the bounds that there are."""
+    """Compute `clip` by `elementwise` with the given bounds."""
 
     def formula(x: jax.Array, *bounds: jax.Array) -> jax.Array:
         result: jax.Array = function.formula(x, **dict(zip(static["bounds"], bounds, strict=True)))
         return result
 
-    made: Any = Formula(function.name, formula, function.zero)  # it has what the rule reads
+    made: Any = Formula(function.name, formula, function.zero)  # with the attributes that `elementwise` reads
     return elementwise(made, args, {})
 
 
@@ -194,7 +195,8 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
     x : array
         Of a real numeric dtype.
     min, max : array or Python scalar, optional
-        The lower and the upper bound. The shapes broadcast, the dtypes are promoted. Where `min` is above `max`, the result is `max`.
+        The lower and the upper bound. The shapes broadcast, the dtypes are promoted. Where `min` is above `max`, the
+        result is `max`.
 
     Returns
     -------
@@ -212,7 +214,8 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
 
     Notes
     -----
-    The result has structural zeros where `x` and the given bounds have them. Otherwise, structural zeros become a background value.
+    The result has structural zeros where `x` and the given bounds have them. Otherwise, structural zeros become a
+    background value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The chapter *searching functions* of the standard."""
+"""Searching functions of the standard."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from .._core.dispatch.function import Function
     from .._core.typing import Result, Rule, Static
 
-# ---- the largest and the smallest ----------------------------------------------------------------------------------
+# ---- largest and smallest elements ----------------------------------------------------------------------------------
 
 
 def _first_index_rule(act: Callable[..., Any]) -> Rule:
-    """Along batch axes the parameters are searched; in a constant core the first element is the one, index 0."""
+    """Search the parameters along batch axes. In a constant core the result is the first index, 0."""
     in_batch = along_batch(act)
 
     def first_index(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
@@ -60,7 +60,7 @@ def _first_index_rule(act: Callable[..., Any]) -> Rule:
 
 
 def _check_search(name: str, x: Array, axis: int | None) -> int | None:
-    """The axis of `argmax` and `argmin`."""
+    """Check the arguments of `argmax` and `argmin`, and return the axis."""
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: x must have a real dtype, since complex numbers have no order, got {x.dtype}")
     axis = None if axis is None else check_axis(name, axis, x.ndim)
@@ -72,26 +72,26 @@ def _check_search(name: str, x: Array, axis: int | None) -> int | None:
 
 @function("x", rule=_first_index_rule(dense_searching.argmax), dense=dense_searching.argmax)
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The index of the first largest element along an axis.
+    """Index of the first largest element along an axis.
 
     Parameters
     ----------
     x : Array
         The array, of a real dtype. NaN counts as the largest value.
     axis : int or None
-        The axis; None searches the flattened array.
+        The axis to search. None searches the flattened array.
     keepdims : bool
-        Whether the axis stays with size one.
+        Whether the axis is kept with size one.
 
     Returns
     -------
     Array
-        The indices, of the default integer dtype. Along batch axes structure is kept.
+        The indices, of the default integer dtype. A search along batch axes keeps the structure.
 
     Raises
     ------
     ValueError
-        If the axis is out of range, or there are no elements.
+        If the axis is out of range, or there are no elements to search.
 
     Examples
     --------
@@ -106,26 +106,26 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
 
 @function("x", rule=_first_index_rule(dense_searching.argmin), dense=dense_searching.argmin)
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The index of the first smallest element along an axis.
+    """Index of the first smallest element along an axis.
 
     Parameters
     ----------
     x : Array
         The array, of a real dtype. NaN counts as the smallest value.
     axis : int or None
-        The axis; None searches the flattened array.
+        The axis to search. None searches the flattened array.
     keepdims : bool
-        Whether the axis stays with size one.
+        Whether the axis is kept with size one.
 
     Returns
     -------
     Array
-        The indices, of the default integer dtype. Along batch axes structure is kept.
+        The indices, of the default integer dtype. A search along batch axes keeps the structure.
 
     Raises
     ------
     ValueError
-        If the axis is out of range, or there are no elements.
+        If the axis is out of range, or there are no elements to search.
 
     Examples
     --------
@@ -148,27 +148,27 @@ def _is_nonzero(x: ArrayLike, /) -> Array:
 
 @function("x")
 def count_nonzero(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
-    """The number of nonzero elements along axes.
+    """Number of nonzero elements along axes.
 
     Parameters
     ----------
     x : Array
         The array.
     axis : int, tuple of int or None
-        The axes; None counts all elements.
+        The axes over which to count. None counts all elements.
     keepdims : bool
-        Whether the axes stay with size one.
+        Whether the axes are kept with size one.
 
     Returns
     -------
     Array
-        The counts, of the default integer dtype; computed from what is stored. As sums of integers they wrap around: without JAX's 64-bit
-        mode from 2**31 on, for which ``linalg.vector_norm(x, ord=0)`` counts in floating point.
+        The counts, of the default integer dtype, computed from the stored entries. Like sums of integers, they wrap
+        around: from 2**31 on without JAX's 64-bit mode. ``linalg.vector_norm(x, ord=0)`` counts in floating point.
 
     Raises
     ------
     ValueError
-        If an axis is out of range or named twice.
+        If an axis is out of range or repeated.
 
     Examples
     --------
@@ -187,14 +187,14 @@ def _values(x: ArrayLike, *, name: str) -> Dense:
 
 
 def known_values(x: ArrayLike, name: str) -> jax.Array:
-    """The dense data of an array for the function `name`, whose result has a shape that depends on the values.
+    """Return the dense data of an array for the function `name`, whose result has a data-dependent shape.
 
     Raises
     ------
     TypeError
-        If it is no array.
+        If `x` is not an array.
     jax.errors.ConcretizationTypeError
-        If the array is traced, so that its values are not known.
+        If `x` is traced, so that its values are not known.
     """
     check_operand(x, name, "x")
     data = _values(x, name=name).data
@@ -208,22 +208,22 @@ def known_values(x: ArrayLike, name: str) -> jax.Array:
 
 
 nonzero_kernels: Registry[tuple[jax.Array, ...]] = Registry("nonzero")
-"""``nonzero_kernels.kernel(A)``: an array whose values are known to the indices of its nonzero elements, as `jax.Array`."""
+"""Kernels of `nonzero`: from an array with known values to the indices of its nonzero elements, as `jax.Array`."""
 
 
 def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
-    """The indices of the nonzero elements.
+    """Indices of the nonzero elements.
 
     Parameters
     ----------
     x : Array
-        The array, of at least one dimension. Its values must be known: not under `jax.jit`. Of a structure
-        with few entries only these are looked at; other structured arrays are made dense.
+        The array, of at least one dimension. Its values must be known, which excludes `jax.jit`. A structure with few
+        entries is searched entry by entry; other structured arrays become dense.
 
     Returns
     -------
     tuple of Array
-        For each dimension the indices ``(n,)`` of the n nonzero elements, in row-major order.
+        For each dimension, the indices ``(n,)`` of the n nonzero elements, in row-major order.
 
     Raises
     ------
@@ -241,43 +241,43 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
-    x = copy.copy(asarray(x))  # another thread may write in between
+    x = copy.copy(asarray(x))  # another thread may write in the meantime
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
-            x = x.rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is
+            x = x.rebuild(x.entries, None)  # a background that is known to be zero, as for ``x > 1``
         exact = nonzero_kernels.choose((x,), {})
         if exact is not None:
             return tuple(Dense.make((index,)) for index in exact.run(x))
     return tuple(Dense.make((index,)) for index in dense_searching.nonzero(known_values(x, "nonzero")))
 
 
-# ---- where to insert -------------------------------------------------------------------------------------------------
+# ---- sorted arrays ---------------------------------------------------------------------------------------------------
 
 
 @function("x1", "x2", "sorter")
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Array:
-    """Where elements have to be inserted into a sorted array.
+    """Indices at which to insert elements into a sorted array.
 
     Parameters
     ----------
     x1 : Array
-        The sorted values, ``(n,)``; NaN stands last, as `sort` puts it.
+        The sorted values, ``(n,)``. NaN comes last, as in the result of `sort`.
     x2 : Array or number
         The elements to insert.
     side : {"left", "right"}
-        Whether an element stands before or behind those equal to it.
+        Whether to insert an element before or after equal elements.
     sorter : Array, optional
         The indices ``(n,)`` that sort `x1`, if it is not sorted.
 
     Returns
     -------
     Array
-        The indices, of the default integer dtype and the shape of `x2`. The structure of `x2` is kept.
+        The indices, of the default integer dtype, with the shape and structure of `x2`.
 
     Raises
     ------
     ValueError
-        If `x1` does not have one dimension, `sorter` another shape, or `side` is neither of the two.
+        If `x1` does not have one dimension, `sorter` has another shape, or `side` is neither "left" nor "right".
 
     Examples
     --------
@@ -306,7 +306,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
 
 
 def _searchsorted_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
-    """Elementwise in the second argument."""
+    """Apply `searchsorted` to the stored entries and the background of the second argument."""
     x1, x2 = args
     data = densify(x1, "searchsorted").data
     return map_elements(x2, lambda values: dense_searching.searchsorted(data, values, **static))
@@ -324,10 +324,10 @@ def _searchsorted_dense_dense(x1: Dense, x2: Dense, *, side: str) -> Dense:
 
 
 class _Where(ElementwiseArrayFunction[...]):
-    """`where`: its condition is boolean and takes no part in the promotion."""
+    """`where`, whose condition is boolean and does not take part in the promotion."""
 
     def __call__(self, *arrays: Any, **unknown: Any) -> Array:
-        # As in `ArrayFunction`: a Python integer may not fit the dtype of the array beside it.
+        # As in `ArrayFunction`: a Python integer may not fit the dtype of the other operand.
         if len(arrays) == 3 and type(arrays[1]) is int and not 0 <= arrays[1] < 128:
             return self._careful(*arrays)
         return super().__call__(*arrays, **unknown)
@@ -351,16 +351,16 @@ class _Where(ElementwiseArrayFunction[...]):
 
 
 def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Result:
-    """The elementwise family's rule, and two cases in which a structural zero decides.
+    """Apply the rule for elementwise functions, except in two cases with structural zeros.
 
-    Where both choices are structural zeros, so is the result, whatever the condition. Off the pattern of a structural
-    condition the second choice is taken, so that its background is the result's.
+    Where both choices are structural zeros, the result is a structural zero for any condition. Outside the pattern of a
+    structured condition, the result is the second choice, so that it has the background of the second choice.
     """
     condition, x1, x2 = args
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     core = max(x.core_ndim if x.stores_entries else 0 for x in args)
     if any(x.stores_entries and (x.core_ndim < core or x.shape[-core:] != shape[-core:]) for x in args):
-        return elementwise(function, args, static)  # so small that its dense form serves
+        return elementwise(function, args, static)  # a small array that becomes dense
     constants = [None if x.stores_entries else x.constant_over(core) for x in args]
     decided = is_zero_outside(condition)
     if is_zero_outside(x2) and (decided or is_zero_outside(x1)):
@@ -392,20 +392,20 @@ def _where_function(define: Callable[..., Array]) -> _Where:
 
 @_where_function
 def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Elements of one array where a condition holds, of another elsewhere.
+    """Choose elements from `x1` where a condition is true, and from `x2` elsewhere.
 
     Parameters
     ----------
     condition : Array
-        Of boolean dtype.
+        The condition, of boolean dtype.
     x1, x2 : Array or number
-        What to take where the condition is true, and where it is false. All three broadcast against each other.
+        The values where the condition is true, and where it is false. All three arguments broadcast against each other.
 
     Returns
     -------
     Array
-        Of the common dtype of `x1` and `x2`. Where both are structural zeros, so is the result; a structured condition is
-        False outside of its pattern, where `x2` is taken.
+        The result, of the common dtype of `x1` and `x2`. It has structural zeros where both have structural zeros. A
+        structured condition is False outside its pattern, where the result is `x2`.
 
     Raises
     ------

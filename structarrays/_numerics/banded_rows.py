@@ -61,7 +61,7 @@ def from_diagonals(
     count: int | None = None,
     beside: int = 0,
 ) -> jax.Array:
-    """Row storage (..., count, kl + ku + 1 + beside) of a square matrix given by its diagonals (..., n - |offset|).
+    """Row storage ``(..., count, kl + ku + 1 + beside)`` of a square matrix with diagonals ``(..., n - |offset|)``.
 
     It begins with row `first`, and has n rows by default. Rows below the matrix, and the `beside` additional columns,
     are zero.
