@@ -1,6 +1,6 @@
-"""What a third party needs to check a structure of its own: arrays, uses of every function, and the law.
+"""Tools for checking a structure of your own: random arrays, uses of every function, and the equivalence tests.
 
-Register how random arrays of the structure are made, and check what you have kernels for::
+Register a sampler of random arrays of the structure, and check the functions that have kernels::
 
     from structarrays.testing import BATCHES, CASES, SIZES, check_law, operands, sampler
 
@@ -30,4 +30,4 @@ from .law import LawBroken, applies, check_law, dense_value
 _load_samplers()
 
 STRUCTURES = tuple(SAMPLERS)
-"""The structures of this library, as `sample` knows them."""
+"""The structures of this library, by the names that `sample` accepts."""

@@ -1,4 +1,4 @@
-"""Small random arrays of every structure, for the tests of the law."""
+"""Small random arrays of every structure, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .._core.typing import DTypeLike, Shape
 
     Sampler: TypeAlias = Callable[["Numbers", Shape, Shape, str], Array | None]
-    """What `sampler` registers: random numbers, batch shape, core shape and requirement to an array, or None."""
+    """A function that `sampler` registers: (numbers, batch shape, core shape, requirement) to an array, or None."""
 
     S = TypeVar("S", bound=Sampler)
 
 SAMPLERS: dict[str, Sampler] = {}
-"""For each structure, by name, the function that `sample` calls."""
+"""The sampler of each structure, by name."""
 
 REQUIREMENTS = ("", "invertible", "hermitian", "positive definite")
 
@@ -33,19 +33,19 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
 class Numbers:
-    """Random numbers of one dtype, reproducible.
+    """Reproducible random numbers of one dtype.
 
     Parameters
     ----------
     seed : int
-        Of the generator.
+        The seed of the generator.
     dtype : dtype
-        What is drawn.
+        The dtype of the numbers.
     low, high : float
-        The interval of real numbers, and of the integers in it. Unsigned integers begin at 0; real and imaginary parts of complex
-        numbers are drawn alike.
+        The interval of real numbers and integers. Unsigned integers begin at 0. Real and imaginary parts of complex
+        numbers are drawn from the same interval.
     special : bool
-        Whether NaN, infinities and zeros of both signs are among them (for inexact dtypes).
+        Whether the numbers include NaN, infinities and zeros of both signs (for inexact dtypes).
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Numbers:
         self.low, self.high, self.special = low, high, special
 
     def __call__(self, shape: Shape) -> np.ndarray:
-        """An array of such numbers."""
+        """Return an array of random numbers."""
         kind = self.dtype.kind
         if kind == "b":
             return np.asarray(self.generator.integers(0, 2, shape), bool)
@@ -76,7 +76,7 @@ class Numbers:
         return np.asarray(values, self.dtype)
 
     def real(self, shape: Shape) -> np.ndarray:
-        """The same without an imaginary part."""
+        """Return an array of random numbers without an imaginary part."""
         return np.asarray(self(shape).real, self.dtype)
 
     def _floats(self, shape: Shape) -> np.ndarray:
@@ -88,19 +88,18 @@ class Numbers:
 
 
 def sampler(structure: str) -> Callable[[S], S]:
-    """Register how random arrays of a structure are made.
+    """Register a function that returns random arrays of a structure.
 
     Parameters
     ----------
     structure : str
-        The name under which `sample` finds it: that of the class, or with a remark behind.
+        The name that `sample` accepts: the name of the class, or this name followed by a remark.
 
     Returns
     -------
     callable
-        A decorator of a function ``(numbers, batch, core, requires)`` which returns an array of shape
-        ``batch + core`` with parameters drawn from `numbers`, or None where there is no such array (`requires` is one of
-        `REQUIREMENTS`).
+        A decorator of a function ``(numbers, batch, core, requires)``, which returns an array of shape ``batch + core``
+        with parameters drawn from `numbers`, or None if there is no such array. `requires` is one of `REQUIREMENTS`.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def sample(
     domain: tuple[float, float] = (-2.0, 2.0),
     special: bool = False,
 ) -> Array | None:
-    """A random array.
+    """Return a random array of a structure.
 
     Parameters
     ----------
@@ -144,20 +143,20 @@ def sample(
     batch : tuple of int
         The batch shape.
     dtype : dtype
-        Of the elements.
+        The dtype of the elements.
     requires : str
         One of `REQUIREMENTS`.
     seed : int
-        Of the random numbers.
+        The seed of the random numbers.
     domain : tuple of float
-        The interval that they come from.
+        The interval from which parameters are drawn.
     special : bool
-        Whether there are NaN, infinities and signed zeros among them.
+        Whether the random numbers include NaN, infinities and signed zeros.
 
     Returns
     -------
     Array or None
-        None where the structure has no such array.
+        The array, or None if the structure has no such array.
 
     Raises
     ------
@@ -183,7 +182,7 @@ def sample(
 
 
 def dominant(numbers: Numbers, batch: Shape, n: int, requires: str) -> np.ndarray:
-    """A dense square matrix as `requires` says, ``batch + (n, n)``: the diagonal outweighs the rest.
+    """Return a dense square array, ``batch + (n, n)``, that satisfies `requires` by a dominant diagonal.
 
     Examples
     --------
@@ -209,7 +208,7 @@ def _draw_dense(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> D
 
 @sampler("Fill")
 def _draw_fill(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Fill:
-    # There is no invertible one but of size 1: a power of four makes every elimination exact, so that all notice it.
+    # Larger constant matrices than 1 × 1 are singular. A power of four makes elimination exact, which detects this.
     value = np.full(batch, 4, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
     return Fill(value.real.astype(numbers.dtype) if requires == "hermitian" else value, core)
 
@@ -235,7 +234,7 @@ def _draw_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: str) -
 
 
 def banded(offsets: Sequence[int]) -> Sampler:
-    """The sampler of `Banded` arrays with these offsets, or those of them that a matrix has.
+    """Return the sampler of `Banded` arrays with these offsets, without offsets outside the matrix.
 
     Examples
     --------
@@ -290,7 +289,7 @@ SAMPLERS["Banded without offsets"] = banded(())
 
 
 def with_background(structure: str) -> Sampler:
-    """The sampler of arrays of a structure with a stored background.
+    """Return the sampler of arrays of a structure with a stored background.
 
     Examples
     --------
@@ -304,7 +303,8 @@ def with_background(structure: str) -> Sampler:
         if x is None:
             return None
         if requires:
-            # b in every place adds the positive semidefinite b 11ᵀ, but for the pattern: so b is small beside the diagonal.
+            # A background b adds the positive semidefinite b 11ᵀ, except in the pattern.
+            # So b is small compared with the diagonal.
             background = np.full(batch, 0.25 / max(1, core[-1]), numbers.dtype)
         else:
             background = numbers(batch)

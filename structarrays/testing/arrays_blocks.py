@@ -1,4 +1,4 @@
-"""Random block-diagonal and block-banded arrays, for the tests of the law."""
+"""Random block-diagonal and block-banded arrays, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _pieces(size: int, lengths: Sequence[int]) -> list[int]:
-    """A size cut into pieces of these lengths in turn, the last of them shorter."""
+    """Divide a size into pieces of these lengths in turn. The last piece may be shorter."""
     pieces: list[int] = []
     for length in itertools.cycle(lengths):
         if size <= 0:
@@ -32,7 +32,7 @@ def _pieces(size: int, lengths: Sequence[int]) -> list[int]:
 
 @sampler("BlockDiagonal")
 def _draw_block_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockDiagonal:
-    """Blocks of 2 × 2; in a rectangular matrix as many, of several shapes, some without rows or columns."""
+    """Draw 2 × 2 blocks; for a rectangular matrix, blocks of several shapes, some without rows or columns."""
     m, n = core
     if requires:
         return BlockDiagonal([dominant(numbers, batch, size, requires) for size in _pieces(n, (2,))])
@@ -43,7 +43,7 @@ def _draw_block_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: 
 
 @sampler("BlockDiagonal, ragged")
 def _draw_block_diagonal_ragged(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockDiagonal:
-    """Square blocks of 1, 2 and 3 rows, and what is left of a rectangular matrix."""
+    """Draw square blocks of 1, 2 and 3 rows, and a last block for the remainder of a rectangular matrix."""
     m, n = core
     sizes = _pieces(min(m, n), (1, 2, 3))
     if requires:
@@ -54,7 +54,7 @@ def _draw_block_diagonal_ragged(numbers: Numbers, batch: Shape, core: Shape, req
 
 @sampler("BlockBanded")
 def _draw_block_banded(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockBanded | None:
-    """Block offsets -1, 0 and 2, or for Hermitian matrices -1, 0 and 1, of 1 × 1, 2 × 2, 1 × 2 … blocks."""
+    """Draw 1 × 1, 2 × 2, 1 × 2 … blocks with block offsets -1, 0 and 2, or -1, 0 and 1 for Hermitian matrices."""
     m, n = core
     block = (1 if m % 2 else 2, 1 if n % 2 else 2)
     if requires and block[0] != block[1]:

@@ -1,4 +1,4 @@
-"""Random factored arrays, for the tests of the law: of low rank, sums, products."""
+"""Random factored arrays, for the equivalence tests: low-rank arrays, sums and products."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _numeric(numbers: Numbers) -> bool:
 
 
 def _rank_one(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> LowRank:
-    """A column and a row; for a Hermitian matrix the row is the column's conjugate."""
+    """Draw a column and a row; for a Hermitian matrix, the row is the conjugate of the column."""
     m, n = core
     u = numbers((*batch, m, 1))
     v = numbers((*batch, n, 1)) if requires in ("", "invertible") else np.conj(u)
@@ -37,7 +37,7 @@ def _draw_low_rank(numbers: Numbers, batch: Shape, core: Shape, requires: str) -
         return None
     if not requires:
         return _rank_one(numbers, batch, core, requires)
-    # An invertible one has as many columns as rows.
+    # The factors of an invertible array are square.
     u = dominant(numbers, batch, core[-1], requires)
     return LowRank(u, np.broadcast_to(np.eye(core[-1], dtype=numbers.dtype), u.shape))
 

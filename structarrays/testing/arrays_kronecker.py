@@ -1,4 +1,4 @@
-"""Random Kronecker products and sums, for the tests of the law."""
+"""Random Kronecker products and sums, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def _divisor(n: int) -> int:
-    """The largest divisor of a number that is no larger than its root; of a prime 1."""
+    """Return the largest divisor of a number up to its square root; 1 for a prime number."""
     return max((d for d in range(1, math.isqrt(max(1, n)) + 1) if n % d == 0), default=1)
 
 
 @sampler("Kronecker")
 def _draw_kronecker(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Kronecker | None:
-    """Two factors; one of them of one row where the number of rows is prime."""
+    """Draw two factors; one of them has one row if the number of rows is prime."""
     if numbers.dtype.kind == "b":
         return None
     (m, n), (p, q) = core, map(_divisor, core)
@@ -35,7 +35,7 @@ def _draw_kronecker(numbers: Numbers, batch: Shape, core: Shape, requires: str) 
 
 @sampler("Kronecker, structured")
 def _draw_kronecker_structured(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Kronecker | None:
-    """Three factors, the first a number, the second diagonal."""
+    """Draw three factors: the first has one element, the second is diagonal."""
     if numbers.dtype.kind == "b":
         return None
     (m, n), (p, q) = core, map(_divisor, core)

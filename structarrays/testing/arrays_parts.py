@@ -1,4 +1,4 @@
-"""Random arrays that hold others as blocks or as an inverse, Fourier matrices and reflectors, for the tests of the law."""
+"""Random block arrays, inverses, Fourier matrices and reflectors, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _tridiagonal(numbers: Numbers, batch: Shape, n: int, requires: str) -> Banded:
-    """A matrix whose diagonal outweighs the rest, in a structure with a solver of its own."""
+    """Return a tridiagonal matrix with a dominant diagonal."""
     lower, upper = (numbers((*batch, max(0, n - 1))) / 4 for _ in range(2))
     diag = numbers((*batch, n)) / 4
     if requires != "hermitian":
@@ -39,7 +39,7 @@ def _inexact(numbers: Numbers) -> bool:
 
 @sampler("Inverse")
 def _draw_inverse(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Inverse | None:
-    """Of a tridiagonal matrix, which is regular in any case."""
+    """Draw the inverse of a tridiagonal matrix, which is always invertible."""
     n = core[0]
     if core[0] != core[1] or n == 0 or not _inexact(numbers) or requires == "hermitian":
         return None
@@ -56,9 +56,9 @@ def _draw_fourier(numbers: Numbers, batch: Shape, core: Shape, requires: str) ->
 
 @sampler("Householder")
 def _draw_householder(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Array | None:
-    """Of two rows to a reflector; the adjoint, if there are more columns than rows.
+    """Draw reflectors with two rows each, or the adjoint if there are more columns than rows.
 
-    Not of one element: it has modulus 1, so that most of its derivatives are mere rounding.
+    A single element is excluded: it has modulus 1, so that its derivatives are mostly rounding errors.
     """
     if not _inexact(numbers) or requires not in ("", "invertible") or core == (1, 1):
         return None
@@ -75,7 +75,7 @@ def _draw_householder(numbers: Numbers, batch: Shape, core: Shape, requires: str
 
 @sampler("Block")
 def _draw_block(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Block | None:
-    """Dense, diagonal and low-rank blocks, and one of zeros."""
+    """Draw dense, diagonal and low-rank blocks, and a block of zeros."""
     m, n = core
     if m < 2 or n < 2 or numbers.dtype.kind == "b":
         return None

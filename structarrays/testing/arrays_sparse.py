@@ -1,4 +1,4 @@
-"""Small random sparse arrays and permutations, for the tests of the law."""
+"""Small random sparse arrays and permutations, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @sampler("Sparse")
 def _draw_sparse(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Sparse:
-    """About a third of the elements; each matrix of a batch has a pattern of its own."""
+    """Draw about a third of the elements. Each matrix of a batch has its own pattern."""
     if requires:
         return _with_diagonal(numbers, batch, core[-1], requires)
     count = -(-int(np.prod(core)) // 3)
@@ -27,7 +27,10 @@ def _draw_sparse(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> 
 
 
 def _with_diagonal(numbers: Numbers, batch: Shape, n: int, requires: str) -> Sparse:
-    """A square matrix with the whole diagonal and a symmetric pattern, the same for all numbers: they are added to others."""
+    """Return a square matrix with the whole diagonal and a symmetric pattern.
+
+    The pattern does not depend on the random numbers, so that these arrays can be added entry by entry.
+    """
     dense = dominant(numbers, batch, n, requires)
     chosen = np.triu(np.random.default_rng(n).uniform(size=(n, n)) < 0.4, 1)
     where = np.nonzero(chosen | chosen.T | np.eye(n, dtype=bool))

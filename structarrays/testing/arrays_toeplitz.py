@@ -1,4 +1,4 @@
-"""Random Toeplitz, circulant and Hankel arrays, for the tests of the law."""
+"""Random Toeplitz, circulant and Hankel arrays, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _diagonals(first: int, last: int) -> Sampler:
-    """The sampler of Toeplitz arrays with the diagonals from `first` to `last`, or those of them that a matrix has."""
+    """Return the sampler of Toeplitz arrays with the diagonals from `first` to `last` that lie in the matrix."""
 
     def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Toeplitz:
         m, n = core
@@ -59,7 +59,10 @@ def _draw_circulant(numbers: Numbers, batch: Shape, core: Shape, requires: str) 
 
 @sampler("Hankel")
 def _draw_hankel(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Hankel | None:
-    """With requirements it is real, and the antidiagonal outweighs the rest; none is definite but for one of size 1."""
+    """Draw a Hankel array; with requirements, a real one with a dominant antidiagonal.
+
+    Only arrays of size 1 are definite.
+    """
     m, n = core
     if requires == "positive definite":
         return (

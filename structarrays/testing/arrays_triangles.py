@@ -1,4 +1,7 @@
-"""Random triangular, symmetric and Hermitian arrays; what they do not read is NaN (of integers, a large number)."""
+"""Random triangular, symmetric and Hermitian arrays, for the equivalence tests.
+
+Elements that an array does not read are NaN, or a large number in an integer dtype.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def _unread(dtype: np.dtype) -> float | bool:
-    """What must never be seen in a result."""
+    """Return a value for unread elements, which must not affect a result."""
     return np.nan if dtype.kind in "fc" else True if dtype.kind == "b" else 77
 
 
 def triangular(lower: bool, unit_diagonal: bool) -> Sampler:
-    """The sampler of `Triangular` arrays of one kind.
+    """Return the sampler of `Triangular` arrays of one kind.
 
     Examples
     --------
@@ -54,7 +57,7 @@ SAMPLERS["Triangular + background"] = with_background("Triangular")
 
 
 def mirrored(cls: type[Mirrored], lower: bool) -> Sampler:
-    """The sampler of `Symmetric` or `Hermitian` arrays that read one triangle.
+    """Return the sampler of `Symmetric` or `Hermitian` arrays that read one triangle.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Case`: one use of one function, as a line of code that runs on this namespace and on NumPy."""
+"""`Case`: one use of a function, as a line of code that runs in this namespace and in NumPy."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One use of a function, and how its result is to be compared.
+    """One use of a function, with rules for comparing its result.
 
     Attributes
     ----------
     name : str
         The function, such as ``"linalg.solve"`` or ``"__getitem__"``.
     code : str
-        An expression of `xp` and the operands, or statements that write to the first of them.
+        An expression of `xp` and the operands, or statements that write to the first operand.
     operands : tuple of str
         The names of the array operands in `code`.
     cores : tuple of str
-        Their core shapes, a letter for each dimension; equal letters are equal sizes, and a digit is a size.
+        The core shapes of the operands, a letter for each dimension. Equal letters are equal sizes; a digit is a size.
     kinds : str
-        The dtypes it takes, a key of `DTYPES`.
+        The accepted dtypes, a key of `DTYPES`.
     batches : str
-        How the batch shapes go together: ``"broadcast"``, ``"equal"``, ``"first"`` (only the first operand has one),
-        ``"none"``.
+        The combination of batch shapes, a key of `BATCHES`: for example ``"broadcast"``, ``"equal"``, ``"first"``
+        (only the first operand has a batch), ``"none"``.
     requires : tuple of str
-        What `sample` is asked for, one for each operand.
+        The argument `requires` of `sample` for each operand.
     domain : tuple of float
-        The interval that numbers are drawn from.
+        The interval from which parameters are drawn.
     domains : tuple
-        The same one by one, where the operands differ.
+        The interval of each operand, if they differ.
     oracle : callable, optional
-        What gives the result for NumPy arrays where the code doesn't.
+        A function that returns the result for NumPy arrays, if `code` does not run in NumPy.
     invariants : str, optional
-        What is compared of a result `r` that is unique only up to a gauge: an expression of `xp`, `r` and the operands.
+        For a result `r` that is not unique: an expression of `xp`, `r` and the operands that is unique and is compared.
     given : callable, optional
-        Whether the case applies to these dense operands.
+        A function that returns whether the case applies to dense operands.
     elementwise : bool
-        Whether errors are relative to each element; else to the largest of the operands and the result.
+        Whether errors are relative to each element; otherwise to the largest element of the operands and the result.
     cancels : bool
-        Whether errors of an elementwise function are relative to its operands nevertheless.
+        Whether errors of an elementwise function are relative to its operands, because of cancellation.
     condition : bool
         Whether errors grow with the condition number of the first operand.
     smooth : bool
-        Whether it is differentiable at random arguments (if its result is inexact).
+        Whether the function is differentiable at random arguments (if its result is inexact).
     degenerate : tuple of str
-        Structures for which it is not, since eigenvalues coincide.
+        Structures for which the function is not differentiable, since eigenvalues coincide.
     eager : bool
-        Whether it depends on data, so that it cannot be compiled.
+        Whether the function is data-dependent, so that it cannot be compiled.
     raises : bool
-        Whether NumPy must raise; else it may.
+        Whether NumPy must raise an error; otherwise it may.
 
     Examples
     --------
@@ -116,24 +116,24 @@ class Case:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The names of the dtypes it takes."""
+        """The names of the accepted dtypes."""
         return DTYPES[self.kinds]
 
     @property
     def indexes_with_arrays(self) -> bool:
-        """Whether indices are values of arrays, so that a compiled call cannot check them."""
+        """Whether the code indexes with arrays, whose values a compiled call cannot check."""
         return "xp.asarray([" in self.code
 
     def call(self, xp: Any, *arrays: Any) -> Any:
-        """The result in a namespace."""
+        """Return the result in a namespace."""
         return compiled(self.code, self.operands)(xp, *arrays)
 
     def expected(self, *dense: Any) -> Any:
-        """The result for NumPy arrays."""
+        """Return the result for NumPy arrays."""
         return self.oracle(*dense) if self.oracle is not None else self.call(np, *dense)
 
     def compared(self, xp: Any, result: Any, *arrays: Any) -> Any:
-        """What of a result is unique."""
+        """Return the unique part of a result, which is compared."""
         if self.invariants is None:
             return result
         return compiled(self.invariants, ("r", *self.operands))(xp, result, *arrays)
@@ -141,7 +141,7 @@ class Case:
 
 @functools.cache
 def compiled(code: str, operands: tuple[str, ...]) -> Callable[..., Any]:
-    """The function of `xp` and the operands that is written as an expression, or as statements that change the first.
+    """Compile an expression, or statements that change the first operand, to a function of `xp` and the operands.
 
     Examples
     --------

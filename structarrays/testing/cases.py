@@ -1,4 +1,4 @@
-"""All uses of all functions, and their operands, for the tests of the law."""
+"""All uses of all functions, and their operands, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES: tuple[Case, ...] = (
     *cases_factorizations.CASES,
     *cases_indexing.CASES,
 )
-"""The uses of every function that takes arrays: of the standard, and of linear algebra beyond it."""
+"""The uses of every function that takes arrays, in the standard and in further linear algebra."""
 
 WITHOUT_ARRAYS = (
     "__array_namespace_info__",
@@ -44,7 +44,7 @@ WITHOUT_ARRAYS = (
     "result_type",
     "zeros",
 )
-"""The functions that take none, or whose result is none: no law is about them."""
+"""The functions without array arguments or array results, to which the equivalence tests do not apply."""
 
 SIZES = (
     {"m": 4, "n": 4, "p": 4, "k": 2},
@@ -53,7 +53,7 @@ SIZES = (
     {"m": 1, "n": 1, "p": 1, "k": 1},
     {"m": 6, "n": 6, "p": 2, "k": 3},
 )
-"""What the letters of core shapes stand for."""
+"""The sizes that the letters of core shapes stand for."""
 
 _EQUAL = ((), (2,), (2, 3), (1,), (0,))
 BATCHES = {
@@ -71,7 +71,7 @@ BATCHES = {
     "some": tuple((b, b, b) for b in _EQUAL[1:]),
     "none": (((), (), ()),),
 }
-"""The batch shapes of the operands, by the words of `Case.batches`."""
+"""The batch shapes of the operands, by the values of `Case.batches`."""
 
 SCALAR, ROW, COLUMN = "scalar", "row vector", "column vector"
 VECTORS = {SCALAR: (1, 1), ROW: (1, -1), COLUMN: (-1, 1)}
@@ -88,29 +88,29 @@ def operands(
     seed: int = 0,
     special: bool = False,
 ) -> list[Array] | None:
-    """Random operands for a case.
+    """Return random operands for a case.
 
     Parameters
     ----------
     case : Case
-        What they are for.
+        The use of a function.
     structures : sequence of str
-        The structure of each operand, as `sample` and `VECTORS` know them.
+        The structure of each operand, a name that `sample` accepts or a key of `VECTORS`.
     batch : sequence of tuple
-        The batch shape of each.
+        The batch shape of each operand.
     sizes : dict
-        What the letters of its core shapes stand for.
+        The sizes that the letters of the core shapes stand for.
     dtype : dtype
-        Of all of them, but for a condition ``c``, which is boolean.
+        The dtype of all operands except a condition ``c``, which is boolean.
     seed : int
-        Of the random numbers.
+        The seed of the random numbers.
     special : bool
-        Whether there are NaN and infinities among them.
+        Whether the random numbers include NaN and infinities.
 
     Returns
     -------
     list of Array or None
-        None where a structure has no such array.
+        The operands, or None if a structure has no such array.
 
     Examples
     --------

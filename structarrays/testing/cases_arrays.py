@@ -1,4 +1,4 @@
-"""The uses of creation, reductions, manipulation, searching, sorting and sets for the tests of the law."""
+"""The uses of creation, reductions, manipulation, searching, sorting and sets for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _manipulation() -> Iterator[Case]:
 
 
 def _descending_argsort(x: np.ndarray, axis: int) -> np.ndarray:
-    """NumPy's, which has no descending order."""
+    """Return the indices that sort in descending order, which NumPy does not provide."""
     order = np.argsort(np.flip(x, axis), axis=axis, stable=True)
     return np.flip(x.shape[axis] - 1 - order, axis)
 
@@ -156,7 +156,7 @@ def _searching() -> Iterator[Case]:
     yield Case("nonzero", "xp.nonzero(x)", kinds="all", eager=True)
     for name in ("unique_all", "unique_counts", "unique_inverse"):
         yield Case(name, f"xp.{name}(x)", **real, eager=True, smooth=False)
-    # Its order is open: NumPy's is that of a hash table.
+    # The order of its result is unspecified: NumPy's comes from a hash table.
     yield Case("unique_values", "xp.unique_values(x)", invariants="xp.sort(r)", **real, eager=True, smooth=False)
     yield Case("take", "xp.take(x, xp.asarray([1, 0]), axis=0)", kinds="all")
     yield Case("take", "xp.take(x, xp.asarray([1, 0, 1]), axis=-1)", kinds="all")
@@ -180,7 +180,7 @@ def _sorted(x1: np.ndarray, x2: np.ndarray) -> bool:
 
 
 def _bad() -> Iterator[Case]:
-    """What raises."""
+    """Yield cases that raise an error."""
     for code in (
         "xp.sum(x, axis=7)",
         "xp.max(x, axis=-9)",
@@ -211,7 +211,7 @@ def _bad() -> Iterator[Case]:
         "xp.matrix_transpose(x[(0,) * (x.ndim - 1)])",
     ):
         name = code.partition("(")[0].removeprefix("xp.") if code.startswith("xp.") else "+"
-        # NumPy makes a matrix of a vector in tril.
+        # `numpy.tril` turns a vector into a matrix.
         oracle = _raise_value_error if "tril" in code else None
         kinds = "real numeric" if name in ("max", "argmax", "sort") else "numeric"
         yield Case(name, code, raises=True, kinds=kinds, batches="positive", oracle=oracle)
@@ -222,4 +222,4 @@ def _raise_value_error(*arrays: np.ndarray) -> NoReturn:
 
 
 CASES = (*_creation(), *_reductions(), *_manipulation(), *_searching(), *_bad())
-"""Everything that is neither elementwise nor linear algebra nor indexing."""
+"""All functions except elementwise functions, linear algebra and indexing."""

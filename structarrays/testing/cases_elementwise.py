@@ -1,4 +1,4 @@
-"""The uses of elementwise functions and operators for the tests of the law."""
+"""The uses of elementwise functions and operators for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .case import Case
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Each function of one array: the dtypes it takes, and the interval that numbers are drawn from.
+# For each function of one array: the accepted dtypes, and the interval from which elements are drawn.
 UNARY = {
     "abs": ("numeric", (-2, 2)),
     "acos": ("floating", (-0.9, 0.9)),
@@ -53,7 +53,7 @@ UNARY = {
     "trunc": ("real numeric", (-9, 9)),
 }
 
-# Each function of two arrays: the dtypes, the interval, and that of the second operand where it is another.
+# For each function of two arrays: the dtypes, the interval, and the interval of the second operand if it differs.
 BINARY = {
     "add": ("numeric", (-2, 2), None),
     "atan2": ("real floating", (-2, 2), None),
@@ -106,8 +106,8 @@ OPERATORS = {
     ">=": "greater_equal",
 }
 
-# What is asked of dense operands: integers are not divided by zero, for which every library gives something else; and a structural zero
-# divided by zero is zero, where the dense result is NaN (strong zeros, which have a law of their own).
+# Conditions on dense operands. Integers are not divided by zero, since the result depends on the library. A structural
+# zero divided by zero is zero, where the dense result is NaN: strong zeros have separate tests.
 GIVEN = {
     "divide": lambda x1, x2: bool(np.all(x2 != 0)),
     "floor_divide": lambda x1, x2: divisible(x1, x2),
@@ -122,12 +122,12 @@ SAME = ("mn", "mn")
 
 
 def divisible(x1: np.ndarray, x2: np.ndarray) -> bool:
-    """Integers are not divided by zero, for which every library gives something else."""
+    """Return whether no integer is divided by zero, since the result depends on the library."""
     return x2.dtype.kind not in "iu" or bool(np.all(x2))
 
 
 def no_integer_zero(x: np.ndarray) -> bool:
-    """The same where the operand is the divisor."""
+    """Return whether no integer is zero, for functions that divide by the operand."""
     return divisible(x, x)
 
 
@@ -174,7 +174,7 @@ def _binary() -> Iterator[Case]:
 
 
 def _others() -> Iterator[Case]:
-    """Static exponents, bounds, and what behaves like an elementwise function."""
+    """Yield cases of static exponents, of bounds, and of functions that behave like elementwise functions."""
     floating: dict[str, Any] = {"kinds": "floating", "elementwise": True}
     for exponent, domain in (("2", (-2, 2)), ("3.0", (-2, 2)), ("0.5", (0.2, 3)), ("0", (-2, 2)), ("-1.0", (0.3, 2))):
         yield Case("pow", f"xp.pow(x, {exponent})", **floating, domain=domain)
@@ -204,7 +204,7 @@ def _others() -> Iterator[Case]:
     )
     sorter = "sorter=xp.asarray([1, 0])"
     yield Case("searchsorted", f"xp.searchsorted(xp.asarray([1.0, 0.0], dtype=x.dtype), x, {sorter})", **search)
-    # In float32 the differences that its derivative is compared with are rounded away.
+    # In float32 the finite differences for its derivative are lost to rounding.
     yield Case("astype", "xp.astype(x, xp.float32)", kinds="real", smooth=False)
     yield Case("astype", "xp.astype(x, xp.complex128)", kinds="all", elementwise=True)
     yield Case("astype", "xp.astype(x, xp.bool)", kinds="all", elementwise=True)
@@ -212,4 +212,4 @@ def _others() -> Iterator[Case]:
 
 
 CASES = (*_unary(), *_binary(), *_others())
-"""Elementwise functions, their operators, and what behaves like them."""
+"""Elementwise functions, their operators, and functions that behave like them."""

@@ -1,4 +1,7 @@
-"""The uses of linear algebra beyond the standard, under SciPy's names, for the tests of the law; the oracles are NumPy's functions."""
+"""The uses of linear algebra beyond the standard, under SciPy's names, for the equivalence tests.
+
+The oracles are NumPy's functions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
 
 
 def _each(function: Callable[..., Sequence[Any]], *arrays: np.ndarray) -> list[np.ndarray]:
-    """A function of matrices for a stack of them; of no matrices it is that of none of the right shape."""
+    """Apply a function of matrices to stacks of matrices. An empty stack gives empty results of the right shape."""
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
     stacks = [np.broadcast_to(a, batch + a.shape[-2:]).reshape(-1, *a.shape[-2:]) for a in arrays]
     results = [function(*each) for each in zip(*stacks, strict=True)]
@@ -69,7 +72,7 @@ def _cholesky() -> Iterator[Case]:
 
 
 class LU(NamedTuple):
-    """What `linalg.lu` returns."""
+    """The result of `linalg.lu`."""
 
     p: np.ndarray
     l: np.ndarray
@@ -77,7 +80,7 @@ class LU(NamedTuple):
 
 
 class LDL(NamedTuple):
-    """What `linalg.ldl` returns."""
+    """The result of `linalg.ldl`."""
 
     lu: np.ndarray
     d: np.ndarray
@@ -85,14 +88,14 @@ class LDL(NamedTuple):
 
 
 def _lu(x: np.ndarray) -> LU:
-    """By elimination with partial pivoting, column by column."""
+    """Factorize by elimination with partial pivoting, column by column."""
 
     def factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (m, n), a = a.shape, a.copy()
         k = min(m, n)
         order, lower = np.arange(m), np.zeros((m, k), a.dtype)
         for j in range(k):
-            # The largest as LAPACK compares complex numbers, so that the pivots are the same.
+            # The largest element in LAPACK's order of complex numbers, so that the pivots agree.
             pivot: Any = j + np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag))
             for rows in (a, lower, order):
                 rows[[j, pivot]] = rows[[pivot, j]]
@@ -104,7 +107,7 @@ def _lu(x: np.ndarray) -> LU:
 
 
 def _ldl(x: np.ndarray) -> LDL:
-    """Not the factors with blocks, but others with the same product: the eigenvectors, and a diagonal matrix."""
+    """Return other factors with the same product: the eigenvectors and a diagonal matrix."""
     values, vectors = np.linalg.eigh(x)
     n = x.shape[-1]
     return LDL(
@@ -179,7 +182,7 @@ def _triangles() -> Iterator[Case]:
 
 
 def _expm(x: np.ndarray) -> np.ndarray:
-    """The sum of the series of a matrix that is halved until it is small, squared as often."""
+    """Compute the exponential by scaling and squaring with the power series."""
     norm = float(np.abs(x).sum(axis=-1).max(initial=1))
     halvings = int(np.ceil(np.log2(norm))) + 2
     a = np.asarray(x, np.result_type(x, np.float64)) / 2.0**halvings
@@ -214,7 +217,7 @@ def _functions() -> Iterator[Case]:
         "linalg.sqrtm",
         "xp.linalg.sqrtm(xp.assume(x, 'positive_definite'))",
         oracle=_sqrtm,
-        given=_is_regular,  # the root of what rounding leaves of zero is large
+        given=_is_regular,  # the root of a rounding error in place of zero is large
         **DEFINITE,
     )
 
@@ -223,7 +226,7 @@ def _functions() -> Iterator[Case]:
 
 
 class LeastSquares(NamedTuple):
-    """What `linalg.lstsq` returns."""
+    """The result of `linalg.lstsq`."""
 
     x: np.ndarray
     residues: np.ndarray
@@ -251,7 +254,7 @@ def _logdet(x: np.ndarray) -> np.ndarray:
 
 
 def _is_off_the_cut(x: np.ndarray) -> bool:
-    """Whether no determinant is near to a negative number, where the logarithm jumps."""
+    """Return whether no determinant is close to a negative number, where the logarithm jumps."""
     return not np.iscomplexobj(x) or bool(np.all(np.abs(np.angle(np.linalg.slogdet(x)[0])) < 3))
 
 
@@ -263,7 +266,7 @@ def _rest() -> Iterator[Case]:
         "given": lambda a, b: a.size == 0 or np.linalg.cond(a).max() < 100,
         "condition": True,
     }
-    # Singular values are not for all structures.
+    # Not all structures support singular values.
     code = "xp.linalg.lstsq(x1, x2, 1e-5)[:3]"
     yield Case("linalg.lstsq", code, oracle=lambda a, b: _lstsq(a, b)[:3], smooth=False, **least_squares)
     yield Case("linalg.lstsq", "xp.linalg.lstsq(x1, x2, 1e-5).x", oracle=lambda a, b: _lstsq(a, b).x, **least_squares)
@@ -286,4 +289,4 @@ def _refused(x: np.ndarray) -> np.ndarray:
 
 
 CASES = (*_cholesky(), *_with_exchanges(), *_triangles(), *_functions(), *_rest())
-"""Factors and systems by them, functions of matrices, least squares, logarithms of determinants, selected inverses."""
+"""Factorizations and their linear systems, matrix functions, least squares, log-determinants, selected inverses."""

@@ -1,4 +1,4 @@
-"""The uses of indexing, reading and writing, for the tests of the law."""
+"""The uses of indexing, reading and writing, for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -119,4 +119,4 @@ def _cases() -> Iterator[Case]:
 
 
 CASES = tuple(_cases())
-"""Reading and writing."""
+"""Cases of reading and writing."""

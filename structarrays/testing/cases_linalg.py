@@ -1,4 +1,4 @@
-"""The uses of linear algebra and Fourier transforms for the tests of the law."""
+"""The uses of linear algebra and Fourier transforms for the equivalence tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _products() -> Iterator[Case]:
 
 
 def _numbers() -> Iterator[Case]:
-    """Parts and norms."""
+    """Yield cases of parts of matrices and norms."""
     for offset in (0, 1, -1, 3):
         yield Case("linalg.diagonal", f"xp.linalg.diagonal(x, offset={offset})", kinds="all")
         yield Case("linalg.trace", f"xp.linalg.trace(x, offset={offset})")
@@ -66,7 +66,7 @@ def _numbers() -> Iterator[Case]:
 
 
 def _has_clear_rank(x: np.ndarray) -> bool:
-    """Whether no singular value is small but for those that rounding leaves of zero."""
+    """Return whether all small singular values are zero up to rounding."""
     s = np.linalg.svd(x, compute_uv=False) if x.size else np.ones(1)
     return not np.any((s > 1e-6 * s[..., :1]) & (s < 0.02 * s[..., :1]))
 
@@ -112,7 +112,7 @@ def _spectra() -> Iterator[Case]:
         **hermitian,
     )
     yield Case("linalg.eigvalsh", "xp.linalg.eigvalsh(x)", degenerate=DEGENERATE, **hermitian)
-    # Of numbers in any order, the sums of powers are unique.
+    # Sums of powers do not depend on the order of the eigenvalues.
     power_sums = "tuple(xp.sum(xp.astype({0}, xp.complex128)**k, axis=-1) for k in (1, 2, 3, 4))".format
     general: dict[str, Any] = {"cores": ("nn",), "kinds": "floating"}
     yield Case(

@@ -1,4 +1,4 @@
-"""`check_structure`: the law on one structure, function by function."""
+"""`check_structure`: the equivalence tests for one structure, function by function."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 MODES = ("eager", "jit", "derivative")
 DOUBLE = ("float64", "complex128")
-CHECKS_BETWEEN_CLEARS = 200  # JAX keeps what it compiled: memory, in the end
+CHECKS_BETWEEN_CLEARS = 200  # limits the memory of compiled code in JAX's caches
 
 
 @dataclass
 class Findings:
-    """What was found of one function.
+    """Results of the checks of one function.
 
     Attributes
     ----------
     function : str
-        Its name.
+        The name of the function.
     checks : int
-        How many results were compared with NumPy's.
+        The number of results that were compared with NumPy's.
     results : set of str
-        The structures that came out.
+        The structures of the results.
     kept, densified : list of str
-        The uses, with the operands' structures, in which nothing was densified, and in which something was.
+        The uses, with the operands' structures, without and with a densification.
     wrong : list of str
-        What differs.
+        Descriptions of the results that differ.
     """
 
     function: str
@@ -55,14 +55,14 @@ class Findings:
 
 
 class Report:
-    """What `check_structure` found; prints as a table.
+    """Result of `check_structure`, which prints as a table.
 
     Attributes
     ----------
     structure : str
         The name of the class.
     findings : dict of Findings
-        By the name of the function.
+        The findings by the name of the function.
     """
 
     def __init__(self, structure: str) -> None:
@@ -70,31 +70,31 @@ class Report:
         self.findings: dict[str, Findings] = {}
 
     def of(self, function: str) -> Findings:
-        """The findings of a function."""
+        """Return the findings of a function."""
         return self.findings.setdefault(function, Findings(function))
 
     @property
     def kept(self) -> list[str]:
-        """The functions in which nothing is ever densified."""
+        """The functions that never densify."""
         return [name for name, f in self.findings.items() if f.kept and not f.densified]
 
     @property
     def densified(self) -> list[str]:
-        """The functions in which something is."""
+        """The functions that densify in at least one use."""
         return [name for name, f in self.findings.items() if f.densified]
 
     @property
     def wrong(self) -> list[str]:
-        """What broke the law; empty if all is well."""
+        """Descriptions of the results that differ from the dense results; empty if all agree."""
         return [f"{name}: {text}" for name, f in self.findings.items() for text in f.wrong]
 
     def raise_if_wrong(self) -> None:
-        """Raise if the law does not hold.
+        """Raise an error if a result differs from the dense result.
 
         Raises
         ------
         LawBroken
-            With all that is wrong.
+            With descriptions of all differences.
         """
         if self.wrong:
             raise LawBroken(f"{len(self.wrong)} results of {self.structure} are wrong\n" + "\n".join(self.wrong))
@@ -126,34 +126,36 @@ def check_structure(
     partners: Sequence[str] = ("Dense",),
     checks: int = 1,
 ) -> Report:
-    """Check that every function gives for arrays of a structure what it gives for the same arrays in dense form.
+    """Check that every function returns equal results for structured arrays and for their dense forms.
 
-    Of every use of every function (`CASES`) the values, shapes, dtypes and errors are compared with NumPy's, and the
-    derivatives with differences; operands of the structure stand in each place, beside each other and beside those of `partners`. Batch
-    shapes, sizes and dtypes take turns.
+    The check runs every use of every function (`CASES`). It compares values, shapes, dtypes and errors with NumPy's,
+    and derivatives with finite differences. Each operand in turn has the structure; the others have the same structure
+    or one of `partners`. Batch shapes, sizes and dtypes alternate.
 
     Parameters
     ----------
     structure : type or str
-        The class, or the name that a sampler is registered for.
+        The class, or the name of a registered sampler.
     strategy : callable, optional
-        How to make random arrays of it: ``(numbers, batch, core, requires)`` to an array of shape ``batch + core`` with
-        parameters drawn from `numbers`, or None where there is none, as for `sampler`; it is registered. By default that which
-        is registered already.
+        A sampler of random arrays, which is registered: it maps ``(numbers, batch, core, requires)`` to an array of
+        shape ``batch + core`` with parameters drawn from `numbers`, or to None if there is no such array. See `sampler`.
+        By default, the sampler that is already registered.
     functions : collection of str, optional
-        Only these, by the names they have in the cases (``"matmul"``, ``"linalg.solve"``, ``"__getitem__"``, …).
+        The functions to check, by their names in the cases (``"matmul"``, ``"linalg.solve"``, ``"__getitem__"``, …). By
+        default, all functions.
     modes : sequence of str
-        Of ``"eager"``, ``"jit"`` and ``"derivative"``. The first two take turns over the structures, and one combination of
-        structures a use is differentiated.
+        A selection of ``"eager"``, ``"jit"`` and ``"derivative"``. The first two alternate over the structures.
+        Derivatives are checked for one combination of structures per use.
     partners : sequence of str
-        The structures beside it in functions of two and three arrays, by the names that `sample` knows.
+        The structures of the other operands in functions of two and three arrays, by the names that `sample` accepts.
     checks : int
-        How many checks each use gets for each combination of structures, with other batch shapes, sizes and dtypes each.
+        The number of checks of each use for each combination of structures, with varying batch shapes, sizes and
+        dtypes.
 
     Returns
     -------
     Report
-        Prints as a table. ``report.wrong`` lists what broke the law; nothing is raised for it.
+        Prints as a table. ``report.wrong`` lists the differences, which raise no error.
 
     Examples
     --------
@@ -176,7 +178,7 @@ def check_structure(
         SAMPLERS.setdefault(names[-1], with_background(name))
     report = Report(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, about means of nothing
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, for means of empty arrays
         for case in CASES:
             if functions is None or case.name in functions:
                 _check_case(report, case, names, partners, modes, checks)
@@ -207,7 +209,11 @@ def _check_case(
 
 
 def _places(case: Case, names: Sequence[str], partners: Sequence[str]) -> list[tuple[str, ...]]:
-    """The structures of the operands: the structure in each place, beside itself and beside partners; with a background, in the first."""
+    """Return combinations of the operands' structures.
+
+    Each operand in turn has the structure, and the others have the structure or a partner. Only the first operand has a
+    background.
+    """
     choices = [[*names, *partners] if len(core) == 2 else ["Dense"] for core in case.cores]
     found = [p for p in itertools.product(*choices) if set(p) & set(names) and not set(p[1:]) & set(names[1:])]
     return found if len(case.operands) < 3 else found[:: max(1, len(found) // 4)]
@@ -229,7 +235,7 @@ def _check(report: Report, case: Case, structures: Sequence[str], mode: str, tur
     try:
         check_law(case, arrays, jit=mode == "jit", derivative=mode == "derivative", direction=direction)
     except (LawBroken, *ERRORS, AttributeError, RuntimeError) as error:
-        what = "" if isinstance(error, LawBroken) else f"raised {type(error).__name__}: "  # the dense form, for one
+        what = "" if isinstance(error, LawBroken) else f"raised {type(error).__name__}: "  # for example from `to_jax`
         findings.wrong.append(f"{case.code} for {description}, {mode}: {what}{str(error)[:500]}")
         return
     if not case.raises:
@@ -239,11 +245,11 @@ def _check(report: Report, case: Case, structures: Sequence[str], mode: str, tur
 def _operands(
     case: Case, structures: Sequence[str], mode: str, turn: int
 ) -> tuple[list[Array], str, list[Array] | None] | None:
-    """Operands for which the case applies, what they are, and a direction for the derivative; or None."""
+    """Return operands for which the case applies, their description, and a direction for the derivative; or None."""
     batches = BATCHES[case.batches]
     dtypes = [d for d in case.dtypes if d in DOUBLE] if mode == "derivative" else case.dtypes
     dtype, batch = dtypes[turn % len(dtypes)], batches[turn // 2 % len(batches)]
-    sizes = [s for s in SIZES if s["m"] > 1 or not case.raises]  # what broadcasts raises nothing
+    sizes = [s for s in SIZES if s["m"] > 1 or not case.raises]  # shapes that broadcast raise no error
     for i in range(len(sizes)):
         given: dict[str, Any] = {
             "batch": batch[: len(structures)],
@@ -259,7 +265,7 @@ def _operands(
 
 
 def _look(findings: Findings, case: Case, structures: Sequence[str], arrays: Sequence[Array]) -> None:
-    """Note whether anything is densified, and what comes out."""
+    """Record whether an operand is densified, and the structures of the results."""
     import structarrays
 
     def call(*arrays: Any) -> Any:
@@ -269,7 +275,7 @@ def _look(findings: Findings, case: Case, structures: Sequence[str], arrays: Seq
         try:
             log = explain(call, *arrays)
             result = log.result
-        except (jax.errors.JAXTypeError, IndexError):  # what depends on values cannot be traced
+        except (jax.errors.JAXTypeError, IndexError):  # data-dependent calls cannot be traced
             with record() as log:
                 result = call(*arrays)
     except (TypeError, ValueError, IndexError, np.linalg.LinAlgError):  # NumPy raises, too

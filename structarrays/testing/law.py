@@ -1,4 +1,7 @@
-"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (docs/design/semantics.md)."""
+"""The equivalence tests: to_dense(f(x)) equals f(to_dense(x)), in eager and compiled calls, and for first derivatives.
+
+See docs/design/semantics.md.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, N
 
 
 class LawBroken(AssertionError):
-    """A result differs from the one for dense arrays."""
+    """Raised if a result differs from the result for dense arrays."""
 
 
 def check_law(
@@ -35,27 +38,28 @@ def check_law(
 ) -> None:
     """Check one use of a function against NumPy on the dense values.
 
-    Compared are the number of results, their shapes, dtypes and values, or the kind of error. A structured array stands for
-    its dense value, and everything else (Python numbers) for itself.
+    The check compares the number of results, their shapes, dtypes and values, or the kind of error. NumPy receives the
+    dense value of a structured array, and everything else (Python numbers) unchanged.
 
     Parameters
     ----------
     case : Case
-        The function, and how to compare.
+        The use of a function, with rules for the comparison.
     arrays : sequence
-        Its operands.
+        The operands.
     jit : bool
-        Whether to compile the call, with the arrays as arguments. Indices of arrays are traced in one call, and constant in another one.
+        Whether to compile the call, with the arrays as arguments. If an array contains indices, they are traced in one
+        call and constant in another.
     derivative : bool
-        Whether to check the first derivative by the parameters as well: along a random direction against differences of
-        NumPy's results, and backward against forward. For operands of double precision.
+        Whether to check the first derivative with respect to the parameters: along a random direction against finite
+        differences of NumPy's results, and backward against forward. The operands must have double precision.
     direction : sequence of Array, optional
-        The direction, arrays like the operands: where a function is about Hermitian matrices, a Hermitian one.
+        The direction: arrays like the operands, for example Hermitian for functions of Hermitian matrices.
 
     Raises
     ------
     LawBroken
-        If they differ; the message says in what.
+        If the results differ. The message describes the difference.
 
     Examples
     --------
@@ -109,12 +113,12 @@ def check_law(
 
 
 def dense_value(x: Any) -> Any:
-    """The NumPy array that an array stands for."""
+    """Return the dense value of an array as a NumPy array."""
     return np.array(x.to_jax()) if isinstance(x, Array) else x
 
 
 def applies(case: Case, arrays: Sequence[Any]) -> bool:
-    """Whether a case makes sense for these operands."""
+    """Return whether a case applies to these operands."""
     return case.given is None or bool(case.given(*map(dense_value, arrays)))
 
 
@@ -130,14 +134,14 @@ def _attempt(function: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 
 def _with_indices_traced_and_constant(arrays: Sequence[Any]) -> list[Any]:
-    """The arguments of compiled calls."""
+    """Return the arguments of the compiled calls: with traced indices, and with constant indices if there are any."""
     traced = opened(arrays)
     have_constants = list(map(id, jax.tree.leaves(traced))) != list(map(id, jax.tree.leaves(arrays)))
     return [traced, arrays] if have_constants else [arrays]
 
 
 def _compiled(run: Callable[..., Any]) -> Callable[..., Any]:
-    """`run` under `jax.jit`; parts of its result that are no arrays stay outside."""
+    """Compile `run` with `jax.jit`; parts of its result that are not arrays stay outside."""
     static: dict[str, Any] = {}
 
     def traced(*operands: Any) -> list[Any]:
@@ -154,7 +158,7 @@ def _compiled(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _flat(result: Any) -> list[np.ndarray]:
-    """The arrays of a result."""
+    """Return the arrays of a result."""
     if isinstance(result, (tuple, list)):
         return [a for r in result for a in _flat(r)]
     return [np.asarray(dense_value(result))]
@@ -164,7 +168,7 @@ def _flat(result: Any) -> list[np.ndarray]:
 
 
 def kinds(error: BaseException) -> set[type]:
-    """The kinds of an error: those of Python's classes that it is an instance of.
+    """Return the kinds of an error: the classes in `ERRORS` of which it is an instance.
 
     Examples
     --------
@@ -188,10 +192,10 @@ def _check_error(case: Case, run: Callable[..., Any], error: Exception, jit: boo
                 f"NumPy raises {type(error).__name__} ({error}), here it is {type(ours).__name__}: {str(ours)[:200]}"
             ) from ours
         return
-    if jit and case.indexes_with_arrays:  # nobody knows their values there
+    if jit and case.indexes_with_arrays:  # the values of the indices are unknown
         return
     values = _flat(result)
-    if singular and jit:  # nothing can be raised there
+    if singular and jit:  # compiled code cannot raise an error
         if values[0].size and not any(np.isnan(v).any() for v in values if v.dtype.kind in "fc"):
             raise LawBroken(f"NumPy raises LinAlgError ({error}), here there is not even a NaN")
         return
@@ -212,7 +216,10 @@ def _check_types(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
 
 
 def _norm(x: Any) -> float:
-    """What errors of a factored array are relative to: the sum of the norms of its terms, the product of those of its factors."""
+    """Return the size relative to which errors of a factored array are measured.
+
+    It is the sum of the norms of the terms of a sum, and the product of the norms of the factors of a product.
+    """
     if not isinstance(x, Factored):
         dense = dense_value(x)
         return _magnitude([dense]) * max(1, *dense.shape[-2:]) if dense.ndim else _magnitude([dense])
@@ -234,7 +241,10 @@ def _condition(matrix: np.ndarray) -> float:
 
 
 def _tolerance(dtype: np.dtype, dense: Sequence[Any], case: Case, condition: float) -> float:
-    """32 units of rounding for an element, 64 for each condition number for the rest; exact for integers."""
+    """Return the relative tolerance: 32 eps for elementwise functions, otherwise 64 eps times the condition number.
+
+    It is zero for integers.
+    """
     if dtype.kind not in "fc":
         return 0.0
     inexact = [np.finfo(d.dtype).eps for d in dense if isinstance(d, np.ndarray) and d.dtype.kind in "fc"]
@@ -259,7 +269,7 @@ def _check_values(got: np.ndarray, want: np.ndarray, tolerance: float, size: flo
 
 
 def _same_special(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Whether both are NaN, or the same infinity; of complex numbers, whether both are NaN, or infinite."""
+    """Return where both are NaN or the same infinity; complex numbers may be any two infinities."""
     if want.dtype.kind == "c":
         alike: np.ndarray = (np.isinf(got) & np.isinf(want)) | (np.isnan(got) & np.isnan(want))
         return alike
@@ -305,7 +315,7 @@ def _check_derivative(
     if direction is None:
         directions = [random(p) for p in parameters]
     else:
-        # What a structure does not read may be NaN: the direction leads nowhere there.
+        # Elements that a structure does not read may be NaN: the direction is zero there.
         given = zip(jax.tree.leaves(tuple(direction)), inexact, strict=True)
         directions = [jnp.where(jnp.isfinite(v), v, 0) for v, yes in given if yes]
 
@@ -334,7 +344,7 @@ def _check_derivative(
         with np.errstate(all="ignore"):
             want = np.asarray((8 * (a - b) - (c - d)) / (12 * _STEP))
             near, far = np.asarray((a - b) / (2 * _STEP)), np.asarray((c - d) / (4 * _STEP))
-            # Across a jump (of `floor`, say) the differences over two steps are not alike.
+            # Across a jump (for example of `floor`) the differences over two step sizes disagree.
             known = np.isfinite(want) & (np.abs(near - far) <= 0.05 * (1 + np.abs(near)))
         got = np.where(known, np.asarray(g), 0)
         want = np.where(known, want, 0)
@@ -349,7 +359,7 @@ def _check_backward(
     directions: Sequence[jax.Array],
     condition: float,
 ) -> None:
-    """The product of weights and forward derivative is that of backward derivative and directions."""
+    """Check that weights times forward derivative equals backward derivative times directions."""
 
     def product(left: Sequence[jax.Array], right: Sequence[jax.Array]) -> tuple[float, float]:
         terms = [np.asarray(a * b).ravel() for a, b in zip(left, right, strict=True)]
