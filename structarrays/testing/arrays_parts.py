@@ -56,7 +56,7 @@ def _draw_fourier(numbers: Numbers, batch: Shape, core: Shape, requires: str) ->
 
 @sampler("Householder")
 def _draw_householder(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Array | None:
-    """Draw reflectors with two rows each, or the adjoint if there are more columns than rows.
+    """Draw reflectors with two rows each, or the transpose if there are more columns than rows.
 
     A single element is excluded: it has modulus 1, so that its derivatives are mostly rounding errors.
     """

@@ -138,8 +138,8 @@ def check_structure(
         The class, or the name of a registered sampler.
     strategy : callable, optional
         A sampler of random arrays, which is registered: it maps ``(numbers, batch, core, requires)`` to an array of
-        shape ``batch + core`` with parameters drawn from `numbers`, or to None if there is no such array. See `sampler`.
-        By default, the sampler that is already registered.
+        shape ``batch + core`` with parameters drawn from `numbers`, or to None if there is none. See `sampler`. By default,
+        the sampler that is already registered.
     functions : collection of str, optional
         The functions to check, by their names in the cases (``"matmul"``, ``"linalg.solve"``, ``"__getitem__"``, …). By
         default, all functions.
