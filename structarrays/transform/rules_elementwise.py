@@ -205,7 +205,7 @@ def high_level_elementwise(interpreter: Interpreter, equation: Any, *values: Any
 
 
 _backgrounds: dict[Any, bool | None] = {}
-"""Results of `_has_background` by primitive and structures: it takes as long as the computation of the result."""
+"""Cached results of `_has_background`, which takes as long as the primitive itself, by primitive and structures."""
 
 
 def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
