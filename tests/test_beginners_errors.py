@@ -37,7 +37,7 @@ def test_arguments_of_another_type(call, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: sa.Banded([-1.0, 2.0], (-1, 0), (5, 5)), "diagonals[0] must have at least one dimension, got a scalar; np.full"),
+        (lambda: sa.Banded([-1.0, 2.0], (-1, 0), (5, 5)), "diagonals[0] must have at least one dimension, got a scalar; use np.full"),
         (lambda: sa.Banded([ones((2, 3)), ones((4, 2))], (0, 1)), "got (2,) of diagonals[0], (4,) of diagonals[1]"),
         (lambda: sa.tridiagonal(1.0, ones(2), ones(1)), "lower must be (..., 1), as diag has 2 elements, got shape ()"),
         (lambda: sa.tridiagonal(ones(2), ones(2), ones(1)), "lower must be (..., 1), as diag has 2 elements, got shape (2,)"),

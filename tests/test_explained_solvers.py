@@ -45,7 +45,7 @@ PARTS = {
     "Circulant": (sa.Circulant(DECAY), "Fourier"),
     "Fourier": (sa.Fourier(N), "Fourier"),
     "Householder": (sa.linalg.qr(TRIDIAGONAL).Q, "the adjoint, reflector by reflector"),
-    "Permutation": (sa.Permutation(np.arange(N)[::-1]), "another order"),
+    "Permutation": (sa.Permutation(np.arange(N)[::-1]), "a permutation of the rows"),
     "Kronecker": (sa.Kronecker(np.eye(20), np.eye(20)), "each factor"),
     "Kronecker + number": (sa.Kronecker(SYMMETRIC, SYMMETRIC) + 0.5 * sa.Identity(N), "eigenvectors"),
     "KroneckerSum": (sa.KroneckerSum(np.eye(20), np.eye(20)), "Schur"),

@@ -497,7 +497,7 @@ A, B = sa.eye(3).to_dense(), sa.ones((3, 2))
     ("call", "error", "message"),
     [
         (lambda: sa.linalg.cho_factor(sa.ones((2, 3))), ValueError, "cho_factor: a must be square"),
-        (lambda: sa.linalg.cho_factor(A > 0), TypeError, "cho_factor: a must have a floating-point dtype"),
+        (lambda: sa.linalg.cho_factor(A > 0), TypeError, "cho_factor: a must have a floating-point or integer dtype"),
         (lambda: sa.linalg.cho_factor(A, check_finite=False), TypeError, "cho_factor.*check_finite"),
         (lambda: sa.linalg.cho_solve(A, B), TypeError, r"c_and_lower must be a pair \(array, lower\), got Dense"),
         (lambda: jax.jit(lambda low: sa.linalg.cho_solve((A, low), B))(True), TypeError, "must be a static bool"),

@@ -622,20 +622,23 @@ REFUSED = {
     "unknown matrix": (lambda x: jnp.linalg.solve(jnp.diag(x), x5), "nothing undoes|several"),
     "lost in a branch": (
         lambda x: lax.cond(jnp.sum(x5) > 0, jnp.exp, lambda x: x5, x),
-        "in some branches of a condition",
+        "depends on the unknown in some branches only",
     ),
-    "lost in a loop": (lambda x: lax.scan(lambda c, w: (w * x5, None), x, x5)[0], "a loop must carry the unknown on"),
+    "lost in a loop": (
+        lambda x: lax.scan(lambda c, w: (w * x5, None), x, x5)[0],
+        "a loop must carry the unknown in one value",
+    ),
     "spread in a loop": (
         lambda x: lax.scan(lambda c, _: ((c[1], c[0]), None), (x, x5), length=4)[0][0],
-        "a loop must carry the unknown on",
+        "a loop must carry the unknown in one value",
     ),
     "stacked by a loop": (
         lambda x: lax.scan(lambda c, _: (jnp.exp(c), c), x, length=1)[1].reshape(5),
-        "what a loop stacks is not undone",
+        "the stacked results of a loop cannot be undone",
     ),
     "not there": (lambda x: x5, "one array that depends on the unknown"),
     "two results": (lambda x: (x, x5), "one array that depends on the unknown"),
-    "other shape": (lambda x: x[None], r"result has the shape \(1, 5\), what is given for it \(5,\)"),
+    "other shape": (lambda x: x[None], r"y has shape \(5,\), but fun returns \(1, 5\)"),
 }
 
 

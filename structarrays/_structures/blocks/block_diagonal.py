@@ -123,8 +123,8 @@ class BlockDiagonal(Blocks):
         a : array_like, (..., M, N)
             The matrix. It must be zero outside of the blocks.
         sizes : int, (int, int), or a sequence of them
-        The sizes of the blocks. ``b`` or a tuple ``(m, n)`` is the shape of all blocks, and must divide the matrix. A list
-        contains the size of each block.
+            The sizes of the blocks. ``b`` or a tuple ``(m, n)`` is the shape of all blocks, and must divide the matrix. A
+            list contains the size of each block.
 
         Returns
         -------

@@ -94,7 +94,7 @@ def test_orthogonality_and_backward_errors(name):
     """Column by column the error is small beside the column (Higham, *Accuracy and Stability of Numerical Algorithms*, 19.4)."""
     n = 60
     x = banded((n, n), (-2, -1, 0, 1), seed=3)
-    a = dense(x)
+    a = np.array(dense(x))
     scales = 10.0 ** np.linspace(-150, 150, n)
     if name == "graded rows":
         a = a * 10.0 ** np.linspace(0, -12, n)[:, None]

@@ -97,7 +97,7 @@ def test_errors_stay(rng):
     s = sparse(random(rng))
     with pytest.raises(TypeError, match="tensordot: x1"):
         sa.tensordot(s > 0, s > 0, axes=1)
-    with pytest.raises(ValueError, match="tensordot: contracted axes must have the same size"):
+    with pytest.raises(ValueError, match="tensordot: contracted axes must have the same length"):
         sa.tensordot(s, sa.eye(3), axes=1)
     with pytest.raises(np.exceptions.AxisError):
         sa.tensordot(s, s, axes=((5,), (0,)))

@@ -134,7 +134,7 @@ def test_derivatives_of_circulant_systems():
         ((np.ones(3), np.ones(3), "ignore"), ValueError, "singular must be 'raise' or 'lstsq', got 'ignore'"),
         ((np.ones(3), np.ones(3), "raise", None, 2), np.exceptions.AxisError, "caxis"),
         ((np.ones((2, 3)), np.ones((3, 5))), ValueError, "cannot be broadcast"),
-        ((np.ones(3, bool), np.ones(3)), TypeError, "c must have a floating-point dtype"),
+        ((np.ones(3, bool), np.ones(3)), TypeError, "c must have a floating-point or integer dtype"),
     ],
 )
 def test_bad_arguments_of_circulant(arguments, error, message):
