@@ -178,7 +178,7 @@ def parts_of(docstring: str) -> list[tuple[str, str]]:
 
 
 def test_docstrings_of_functions_are_complete():
-    """What `help` shows, generated sections included."""
+    """The docstrings that `help` shows, with their generated sections."""
     for name, function in FUNCTIONS.items():
         docstring = inspect.getdoc(function)
         parts = parts_of(docstring)

@@ -13,7 +13,7 @@ from structure_tables import page, table, uses  # noqa: E402
 
 sys.path.remove(TOOLS)
 PARTS = {"few": 400, "some": 25}
-"""One cell in so many is measured: of 28,000."""
+"""One cell in this number is measured, of 28,000 cells."""
 
 
 @pytest.fixture(scope="module")

@@ -335,9 +335,7 @@ class Function(Registry[Any], Generic[P, R]):
         return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
 
     def _explain(self, error: Exception, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
-        """Raise an error that names the operand, if the call fails only because LAPACK has no routine for its data
-        type.
-        """
+        """Raise an error that names the operand, if only its data type of 16 bits makes the call fail."""
         names = self._names(static, len(arrays))
         half = [(n, x) for n, x in zip(names, arrays, strict=True) if _is_half(x)]
         if not half or not self.name.startswith("linalg."):
