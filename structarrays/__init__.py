@@ -9,7 +9,7 @@ with _paused_collection():
     from ._core.array.base import Array
     from ._core.array.dense import Dense
     from ._core.assumptions import assume, forget
-    from ._core.dispatch.contexts import densify, errstate, strong_zeros
+    from ._core.dispatch.contexts import densify, errstate, host_calls, strong_zeros
     from ._core.dispatch.recording import explain, record
     from ._core.dtypes import (
         DType,
@@ -256,6 +256,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "host_function",
+    "host_calls",
     "hypot",
     "iinfo",
     "imag",

@@ -22,6 +22,7 @@ from structarrays._core.families import entries
 from structarrays._functions import linear_algebra
 from structarrays._numerics import (
     banded_cholesky,
+    banded_determinants,
     banded_factors,
     banded_lu,
     banded_qr,
@@ -124,7 +125,7 @@ broad = tuple(array(N - abs(k)) for k in MANY)
 add("storage of many diagonals", lambda d: banded_rows.from_diagonals(d, MANY, N, float), broad, passes=30)
 stability = functools.partial(banded_lu.is_stable, n=N, kl=20, ku=20, by_rows=False)
 add("growth of an elimination", lambda f, a: stability(f, largest=a), array(N, 41), array(), passes=5)
-add("derivative of log det", derivative(lambda d: banded.slogdet(d, OFFSETS, N)[1]), diagonals, passes=40)
+add("derivative of log det", derivative(lambda d: banded_determinants.slogdet(d, OFFSETS, N)[1]), diagonals, passes=40)
 
 for w, dtype in [(2, float), (5, float), (8, float), (8, np.float32), (3, complex)]:
     rows = array(N + w, 2 * w + 1, dtype=dtype)
@@ -140,7 +141,7 @@ for w in (2, 5):
     add(f"log det with pivots {w}", functools.partial(banded_lu.logdet_gradient_pivoted, kl=w), rows, *parts)
     add(f"LU tangent {w}", banded_factors._tangent, rows, *parts, rows)
     for transposed in (False, True):
-        for step in (banded_factors._down, banded_factors._up):
+        for step in (banded_lu.down, banded_lu.up):
             add(
                 f"LU {step.__name__} {w} {transposed}",
                 functools.partial(step, transposed=transposed),

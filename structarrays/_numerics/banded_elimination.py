@@ -8,8 +8,9 @@ The offsets select the algorithm:
 diagonal               a division
 triangular             substitution
 tridiagonal            `tridiagonal`
-positive definite      LDL^H (`banded_cholesky`)
-otherwise              elimination without pivoting if stable, else with partial pivoting (`banded_lu`)
+positive definite      LDL^H (`banded_cholesky`), for wide bands Cholesky by LAPACK (`lapack_bands`)
+otherwise              elimination without pivoting if stable (`banded_lu`), else, and for wide bands, with
+                       partial pivoting by LAPACK
 =====================  =================================================================================
 
 These loops over the rows are for the CPU. On other devices, `cyclic_reduction` precedes them, except for diagonal and tridiagonal
@@ -26,20 +27,22 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import (
+    banded_by_lapack,
     banded_cholesky,
     banded_lu,
     banded_rows,
     banded_systems,
     bands,
     cyclic_reduction,
-    determinants,
+    lapack_bands,
     tridiagonal,
 )
 from .flags import custom_jvp
-from .undefined import nan_unless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from .._core.typing import DTypeLike
 
 
 def solve(
@@ -64,7 +67,7 @@ def solve(
         Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
     """
     batch = jnp.broadcast_shapes(b.shape[:-2], *(d.shape[:-1] for d in diagonals))
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    diagonals, offsets = banded_rows.nonempty(diagonals, offsets, n)
     if not diagonals:
         diagonals, offsets = (jnp.zeros((*batch, n), b.dtype),), (0,)
     if {-1, 1} <= set(offsets) <= {-1, 0, 1}:
@@ -75,11 +78,12 @@ def solve(
         return bands.matmul_dense(diagonals, offsets, (n, n), x)
 
     method, factor = _method(offsets, n, positive_definite)
-    return banded_systems.solve(method, diagonals, (1,) * len(diagonals), matvec, b, factor)
+    once = _once(offsets, n, positive_definite)
+    return banded_systems.solve(method, diagonals, (1,) * len(diagonals), matvec, b, factor, once)
 
 
-def explanation(offsets: Sequence[int], positive_definite: bool = False) -> str:
-    """Describe what `solve` does for these offsets, why, and what it costs: a sentence for users."""
+def explanation(offsets: Sequence[int], n: int, positive_definite: bool = False) -> str:
+    """Describe what `solve` does for a matrix with n rows, why, and what it costs: a sentence for users."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
@@ -87,43 +91,22 @@ def explanation(offsets: Sequence[int], positive_definite: bool = False) -> str:
         return cyclic_reduction.explanation(max(kl, ku))
     if kl == 0 or ku == 0:
         return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
+    w = max(kl, ku)
+    if positive_definite and lapack_bands.is_faster(kl, ku, n, banded_by_lapack.DEFINITE):
+        return f"Cholesky factorization by LAPACK, since it is assumed positive definite; O(n w**2), w = {w}"
     if positive_definite:
-        return (
-            f"elimination without pivots (LDL^H), since it is assumed positive definite; O(n w**2), w = {max(kl, ku)}"
-        )
+        return f"elimination without pivots (LDL^H), since it is assumed positive definite; O(n w**2), w = {w}"
     if kl == ku == 1:
         return "tridiagonal elimination with partial pivoting (no assumption); O(n)"
+    if lapack_bands.is_faster(kl, ku, n, banded_by_lapack.GENERAL):
+        return (
+            "LU factorization with partial pivoting by LAPACK (no assumption); O(n w (w + u)), "
+            f"w = {kl} and u = {ku} diagonals below and above"
+        )
     return (
         "elimination without pivots if stable, else with partial pivoting (no assumption); O(n w (w + u)), "
         f"w = {kl} and u = {ku} diagonals below and above"
     )
-
-
-def slogdet(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, jax.Array]:
-    """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
-    rows, bandwidths = _rows(diagonals, offsets, n)
-    if rows.size == 0:
-        return determinants.sign_and_logarithm(rows[..., 0], -1)
-    return _slogdet(*bandwidths, rows)
-
-
-def selected_inverse(
-    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
-) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """The diagonals of the inverse at the same offsets, NaN for a singular matrix, and whether all matrices are regular."""
-    rows, (kl, ku) = _rows(diagonals, offsets, n)
-    batch, dtype = rows.shape[:-2], rows.dtype
-    if rows.size == 0:
-        return tuple(jnp.zeros((*batch, max(0, n - abs(k))), dtype) for k in offsets), jnp.array(True)
-    w = max(kl, ku)  # the elements are in the positions of the transpose
-    rows = jnp.pad(rows, [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
-    sign, _, gradient = _slogdet_and_gradient(w, w, rows)
-    gradient = nan_unless((sign != 0)[..., None, None], gradient)
-    found = tuple(
-        gradient[..., max(0, k) : n + min(0, k), w - k] if -n < k < n else jnp.zeros((*batch, 0), dtype)
-        for k in offsets
-    )
-    return found, ~jnp.any(sign == 0)
 
 
 def cholesky(
@@ -140,12 +123,12 @@ def cholesky(
     """
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    diagonals, offsets = banded_rows.nonempty(diagonals, offsets, n)
     if n == 0:
         return (), (), jnp.array(True)
     w = max(banded_rows.bandwidths(offsets))
     if 0 in batch:
-        factor, ok = jnp.zeros((*batch, n, w + 1), dtype), jnp.array(True)
+        found, ok = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)], jnp.array(True)
     else:
         stored = dict(zip(offsets, diagonals, strict=True))
         lower = {}
@@ -155,28 +138,20 @@ def cholesky(
                 lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
         if not lower:
             lower[0] = jnp.zeros((*batch, n), dtype)
-        factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
-    diagonals = [factor[..., : n - k, k] for k in range(w + 1)]
+        found, ok = _lower_factor(lower, n, w, dtype)
     if upper:
-        return tuple(d.conj() for d in diagonals), tuple(range(w + 1)), ok
-    return tuple(diagonals[::-1]), tuple(range(-w, 1)), ok
+        return tuple(d.conj() for d in found), tuple(range(w + 1)), ok
+    return tuple(found[::-1]), tuple(range(-w, 1)), ok
 
 
-def _nonempty(
-    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
-) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
-    """Drop diagonals that lie outside of the matrix."""
-    pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if -n < k < n]
-    return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
-
-
-def _rows(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, tuple[int, int]]:
-    """Convert a matrix to row storage with its full batch shape; return also the numbers of sub- and superdiagonals."""
-    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
-    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
-    return jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), banded_rows.bandwidths(offsets)
+def _lower_factor(
+    lower: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike
+) -> tuple[Sequence[jax.Array], jax.Array]:
+    """The diagonals of the Cholesky factor from the main diagonal down, given those of the matrix."""
+    if lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
+        return banded_by_lapack.cholesky(lower, n)
+    factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
+    return [factor[..., : n - k, k] for k in range(w + 1)], ok
 
 
 # Solving
@@ -192,13 +167,18 @@ def _method(
     matrix: dict[str, Any] = {"offsets": offsets, "n": n}
     method: Callable[..., tuple[jax.Array, jax.Array]]
     factor: Callable[..., tuple[jax.Array, ...]] | None
-    if positive_definite:
+    if positive_definite and lapack_bands.is_faster(kl, ku, n, banded_by_lapack.DEFINITE):
+        method, factor = banded_by_lapack.solve_definite, functools.partial(banded_by_lapack.factor_definite, **matrix)
+    elif positive_definite:
         method, factor = (
             functools.partial(_solve_definite, offsets=offsets),
             functools.partial(_factor_definite, **matrix),
         )
     elif kl == 0 or ku == 0:
         method, factor = functools.partial(_solve_triangular, **matrix), None
+    elif lapack_bands.is_faster(kl, ku, n, banded_by_lapack.GENERAL):
+        method = functools.partial(banded_by_lapack.solve_general, kl=kl)
+        factor = functools.partial(banded_by_lapack.factor_general, **matrix)
     else:
         method, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
 
@@ -214,6 +194,16 @@ def _method(
     return cyclic_reduction.for_device(method, factor, log_depth)
 
 
+def _once(offsets: Sequence[int], n: int, positive_definite: bool) -> Callable[..., tuple[jax.Array, jax.Array]] | None:
+    """The solver without derivatives, if there is one of its own."""
+    kl, ku = banded_rows.bandwidths(offsets)
+    narrowest = banded_by_lapack.DEFINITE if positive_definite else banded_by_lapack.GENERAL
+    if cyclic_reduction.has_accelerator() or kl == 0 or ku == 0 or not lapack_bands.is_faster(kl, ku, n, narrowest):
+        return None
+    once = banded_by_lapack.solve_definite_once if positive_definite else banded_by_lapack.solve_general_once
+    return functools.partial(once, offsets=offsets, n=n)
+
+
 def _divide(
     diagonal: jax.Array, b: jax.Array, transposed: bool, positive_definite: bool
 ) -> tuple[jax.Array, jax.Array]:
@@ -221,9 +211,7 @@ def _divide(
 
 
 def _factor_definite(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tuple[jax.Array]:
-    dtype = diagonals[0].dtype
-    lower = {0: jnp.zeros((*diagonals[0].shape[:-1], n), dtype)}
-    lower.update({k: d for d, k in zip(diagonals, offsets, strict=True) if k <= 0})
+    lower, dtype = banded_by_lapack.lower_diagonals(diagonals, offsets, n), diagonals[0].dtype
     columns = banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype)
     ldl = functools.partial(banded_cholesky.ldl, w=-min(lower))
     return (banded_systems.one_by_one(ldl, columns.shape[:-2], columns),)
@@ -262,7 +250,7 @@ def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tu
         # one reduction per diagonal would increase the compilation time
         parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals
         largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
-        return banded_lu.eliminate(rows, kl, ku, largest)
+        return banded_lu.eliminate_if_promising(rows, kl, ku, largest)
 
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
 
@@ -274,6 +262,9 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
         *diagonals, factors, stable, b = args
 
         def pivoted() -> tuple[jax.Array, jax.Array]:
+            kl, ku = banded_rows.bandwidths(offsets)
+            if lapack_bands.is_faster(kl, ku, n, banded_by_lapack.PIVOTED):
+                return banded_by_lapack.solve_general_once(*diagonals, b, offsets=offsets, n=n, transposed=transposed)
             matrix = cast(
                 "tuple[Sequence[jax.Array], Sequence[int]]",
                 bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets),
@@ -294,98 +285,6 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
         return results
 
     return banded_systems.each_system(system, args[-1], *args[:-1])
-
-
-# Determinants
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _slogdet(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-    results: tuple[jax.Array, jax.Array] = _batched(rows, kl=kl, ku=ku, gradient=False)
-    return results
-
-
-@_slogdet.defjvp
-def _slogdet_jvp(
-    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    (rows,), (tangent,) = primals, tangents
-    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
-    return (sign, logabsdet), _changes(sign, gradient, tangent)
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _slogdet_and_gradient(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return also the derivative of the logarithm by the entries, in the storage of `rows`."""
-    results: tuple[jax.Array, jax.Array, jax.Array] = _batched(rows, kl=kl, ku=ku, gradient=True)
-    return results
-
-
-@_slogdet_and_gradient.defjvp
-def _slogdet_and_gradient_jvp(
-    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
-    """The second derivative differentiates a loop that keeps only its window."""
-    (rows,), (tangent,) = primals, tangents
-
-    def pivoted(rows: jax.Array) -> jax.Array:
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
-        return banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl)
-
-    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
-    second = jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1]
-    return (sign, logabsdet, gradient), (*_changes(sign, gradient, tangent), second)
-
-
-def _changes(sign: jax.Array, gradient: jax.Array, tangent: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Derivative of the determinant along a change of the rows: d log det A = trace(inv(A) dA)."""
-    change = jnp.sum(gradient * tangent, (-2, -1))
-    return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
-
-
-def _batched(rows: jax.Array, **static: Any) -> Any:
-    """Apply `_determinant` to each matrix."""
-
-    def in_order(rows: jax.Array) -> tuple[jax.Array, ...]:
-        return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
-
-    if static["kl"] == 0 or static["ku"] == 0:  # no loop
-        whole_batch = in_order
-    else:
-        log_depth = functools.partial(cyclic_reduction.slogdet_banded, **static)
-        whole_batch = cyclic_reduction.or_in_order(in_order, log_depth)
-    return banded_systems.mapped_together(whole_batch, (True,) * (2 + static["gradient"]))(rows)
-
-
-def _determinant(rows: jax.Array, kl: int, ku: int, gradient: bool) -> tuple[jax.Array, ...]:
-    """Sign, logarithm and (`gradient`) the derivative of the logarithm, for one matrix."""
-    n, one = rows.shape[0], jnp.ones((), rows.dtype)
-
-    def from_pivots(pivots: jax.Array, sign: jax.Array, derivative: Callable[[], jax.Array]) -> tuple[jax.Array, ...]:
-        product, logarithm = determinants.sign_and_logarithm(pivots, -1)
-        values = sign * product, logarithm
-        return (*values, derivative()) if gradient else values
-
-    def pivoted() -> tuple[jax.Array, ...]:
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
-        odd = jnp.sum(pivots != 0) % 2 == 1
-        return from_pivots(
-            upper[:, 0],
-            jnp.where(odd, -one, one),
-            lambda: jnp.pad(banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl), below),
-        )
-
-    if kl == 0 or ku == 0:
-        return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
-    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
-    below = ((0, factors.shape[0] - n), (0, 0))
-    results = lax.cond(
-        stable,
-        lambda: from_pivots(factors[:n, kl], one, lambda: banded_lu.logdet_gradient(factors, n, kl, ku)),
-        pivoted,
-    )
-    # Rows below the matrix are dropped here, where this needs no copy.
-    return (*results[:2], *(derivative[:n] for derivative in results[2:]))
 
 
 # Cholesky

@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import banded_lu, banded_rows, banded_systems
+from . import banded_by_lapack, banded_lu, banded_rows, banded_systems, lapack_bands
 from .flags import custom_jvp
+from .undefined import nan_unless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,46 +36,33 @@ def factor(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tu
     if n == 0 or 0 in batch:
         zeros = jnp.zeros((*batch, n, kl + ku + 1), dtype)
         return zeros, zeros[..., :kl], jnp.zeros((*batch, n), jnp.int32)
-    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
-    return _factor(kl, ku, jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])))
+    whole = tuple(jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype) for d in diagonals)
+    return _factor(tuple(offsets), n, whole)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _factor(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    def whole_batch(rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        system = functools.partial(_factor_one, kl=kl, ku=ku)
-        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
+def _factor(
+    offsets: tuple[int, ...], n: int, diagonals: tuple[jax.Array, ...]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    kl, ku = banded_rows.bandwidths(offsets)
 
-    return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
+    def whole_batch(*diagonals: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        batch = diagonals[0].shape[:-1]
+        if lapack_bands.is_faster(kl, ku, n, banded_by_lapack.PIVOTED):
+            columns, pivots, _ = lapack_bands.factor(diagonals, offsets, n)
+            return banded_systems.one_by_one(functools.partial(lapack_bands.parts, kl=kl), batch, columns, pivots)
+        rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype)
+        return banded_systems.one_by_one(functools.partial(banded_lu.factor_rows, kl=kl, ku=ku), batch, rows)
 
-
-def _factor_one(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Factor one matrix: without pivoting, which is several times faster, if that is stable, as in
-    `banded_elimination.solve`.
-    """
-
-    def pivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
-        return upper, multipliers, pivots.astype(jnp.int32)
-
-    n = rows.shape[0]
-    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
-    factors = factors[:n]
-
-    def unpivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
-        upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
-        return upper, banded_lu.multipliers_by_columns(factors, kl, ku), jnp.zeros(n, jnp.int32)
-
-    results: tuple[jax.Array, jax.Array, jax.Array] = lax.cond(stable, unpivoted, pivoted)
-    return results
+    return banded_systems.mapped_together(whole_batch, (True, True, True))(*diagonals)
 
 
 @_factor.defjvp
 def _factor_jvp(
-    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+    offsets: tuple[int, ...], n: int, primals: tuple[tuple[jax.Array, ...]], tangents: tuple[tuple[jax.Array, ...]]
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
-    (rows,), (tangent,) = primals, tangents
-    upper, multipliers, pivots = _factor(kl, ku, rows)
+    upper, multipliers, pivots = _factor(offsets, n, *primals)
+    tangent = banded_rows.from_diagonals(*tangents, offsets, n, upper.dtype)
     change = jnp.vectorize(_tangent, signature="(n,w),(n,k),(n),(n,w)->(n,w),(n,k)")
     d_upper, d_multipliers = change(upper, multipliers, pivots, tangent)
     return (upper, multipliers, pivots), (d_upper, d_multipliers, jnp.zeros(pivots.shape, jax.dtypes.float0))
@@ -95,19 +83,13 @@ def _tangent(
         window: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array, jax.Array]
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         row, pivot_row, m, p = factors
-        d_pivot_row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
+        d_pivot_row, others = banded_lu.exchanged(jnp.concatenate([window, row[None]]), p)
         pivot = jnp.where(pivot_row[0] == 0, 1, pivot_row[0])
         dm = (others[:, 0] - m * d_pivot_row[0]) / pivot
         others = others - m[:, None] * d_pivot_row - dm[:, None] * pivot_row
         return jnp.concatenate([others[:, 1:], jnp.zeros((kl, 1), others.dtype)], 1), (d_pivot_row, dm)
 
     return lax.scan(step, window, (incoming, upper, multipliers, pivots))[1]
-
-
-def _exchanged(window: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Exchange rows 0 and p of a window; return the former row p separately."""
-    index = jnp.arange(window.shape[0])[:, None]
-    return lax.dynamic_index_in_dim(window, p, 0, keepdims=False), jnp.where(index == p, window[0], window)[1:]
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
@@ -140,7 +122,14 @@ def solve(
     def method(
         upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool
     ) -> tuple[jax.Array, jax.Array]:
-        system = functools.partial(_solve, transposed=transposed != of_transpose)
+        transposed = transposed != of_transpose
+        kl, n = multipliers.shape[-1], b.shape[-2]
+        if lapack_bands.is_faster(kl, upper.shape[-1] - 1 - kl, n, banded_by_lapack.PIVOTED):
+            joined = functools.partial(banded_systems.one_by_one, lapack_bands.joined, b.shape[:-2])
+            x = lapack_bands.solve(*joined(upper, multipliers, pivots), b, kl, transposed=transposed)
+            bad = jnp.any(upper[..., 0] == 0, -1)
+            return nan_unless(~bad[..., None, None], x), ~jnp.any(bad)
+        system = functools.partial(banded_lu.solve_by_factors, transposed=transposed)
         return banded_systems.each_system(system, b, upper, multipliers, pivots)
 
     def matvec(factors: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> jax.Array:
@@ -152,62 +141,10 @@ def solve(
     return banded_systems.solve(method, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
 
 
-def _solve(
-    upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool
-) -> tuple[jax.Array, jax.Array]:
-    """Solve one system."""
-    ok = ~jnp.any(upper[:, 0] == 0)
-    if transposed:
-        right = tuple(range(1, upper.shape[1]))
-        x = banded_rows.substitute_by_columns(upper, right, b, upper[:, 0], first=1)
-        x = _up(multipliers, pivots, x, transposed)
-    else:
-        x = banded_lu.substitute_upper(upper, _down(multipliers, pivots, b, transposed))
-    return jnp.where(ok, x, jnp.nan), ok
-
-
 def _product(upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, x: jax.Array, transposed: bool) -> jax.Array:
     """``A x`` or ``A^T x``."""
     if transposed:
-        x = _down(multipliers, pivots, x, transposed)
+        x = banded_lu.down(multipliers, pivots, x, transposed)
         return cast("jax.Array", sum(banded_rows.shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1])))
     y = cast("jax.Array", sum(upper[:, d, None] * banded_rows.shifted(x, -d) for d in range(upper.shape[1])))
-    return _up(multipliers, pivots, y, transposed)
-
-
-def _down(multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool) -> jax.Array:
-    """Apply ``(P_0 L_0 …)^-1`` or (`transposed`) ``(P_0 L_0 …)^T`` to b, from the first column to the last."""
-    kl = multipliers.shape[1]
-    if kl == 0:
-        return b
-    zeros = jnp.zeros((kl, b.shape[1]), b.dtype)
-
-    def step(window: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        row, m, p = factors
-        row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
-        return (others, row + m @ others) if transposed else (others - m[:, None] * row, row)
-
-    return lax.scan(step, b[:kl], (jnp.concatenate([b[kl:], zeros]), multipliers, pivots))[1]
-
-
-def _up(multipliers: jax.Array, pivots: jax.Array, y: jax.Array, transposed: bool) -> jax.Array:
-    """Apply ``P_0 L_0 …`` or (`transposed`) ``(P_0 L_0 …)^-T`` to y, from the last column to the first."""
-    kl = multipliers.shape[1]
-    if kl == 0:
-        return y
-    index = jnp.arange(kl + 1)[:, None]
-
-    def step(others: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        row, m, p = factors
-        if transposed:
-            row = row - m @ others
-        else:
-            others = others + m[:, None] * row
-        window = jnp.concatenate([row[None], others])
-        top = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
-        window = jnp.concatenate([top[None], jnp.where(index == p, row, window)[1:]])
-        return window[:-1], window[-1]
-
-    zeros = jnp.zeros((kl, y.shape[1]), y.dtype)
-    first, rest = lax.scan(step, zeros, (y, multipliers, pivots), reverse=True)
-    return jnp.concatenate([first, rest])[: y.shape[0]]
+    return banded_lu.up(multipliers, pivots, y, transposed)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # matrix. Then its backward error is below the precision times this factor. Partial pivoting has no better bound.
 _GROWTH = 16
 
+# The rows of a long matrix that tell whether an elimination without pivoting is worth trying.
+_FIRST_ROWS = 256
+
 # The derivative's loops are native up to this number of entries to the right of the diagonal in a row of U (see
 # `banded_rows`).
 _GRADIENT_BYTES = 40
@@ -53,7 +56,18 @@ def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[ja
     return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, by_rows=narrow)
 
 
-def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:
+def eliminate_if_promising(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`eliminate` for narrow bands, but only the first rows if these are unstable already."""
+    n = rows.shape[0] - kl
+    if n < 8 * _FIRST_ROWS or not banded_rows.is_narrow(ku, rows.dtype):
+        return eliminate(rows, kl, ku, largest)
+    _, promising = eliminate(rows[: _FIRST_ROWS + kl], kl, ku, largest)
+    factors = _eliminate_by_pairs(rows, kl, ku, jnp.where(promising, n, 0))
+    return factors, promising & is_stable(factors, n, kl, ku, largest, by_rows=True)
+
+
+def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int, count: int | jax.Array | None = None) -> jax.Array:
+    """Eliminate the first `count` columns, by default all."""
     total, width = rows.shape
     first = jnp.arange(ku + 1) == 0
 
@@ -71,7 +85,8 @@ def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:
         return lax.fori_loop(1, kl + 1, subtract, flat), pivot_row
 
     pivot_row = jnp.zeros(ku + 1, rows.dtype)
-    result: jax.Array = lax.fori_loop(0, total - kl, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
+    count = total - kl if count is None else count
+    result: jax.Array = lax.fori_loop(0, count, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
     return result
 
 
@@ -296,3 +311,83 @@ def logdet_gradient_pivoted(upper: jax.Array, multipliers: jax.Array, pivots: ja
     window, incoming = lax.scan(step, zero, (upper, multipliers, pivots), reverse=True)
     # Row i of the initial window is shifted: it begins with column 0.
     return jnp.concatenate([banded_rows.skewed(window, left=False), incoming])[:n]
+
+
+def factor_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Factor one matrix: without pivoting, which is several times faster, if that is stable.
+
+    The results ``upper``, ``multipliers`` and ``pivots`` are those of `banded_factors`.
+    """
+
+    def pivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
+        upper, _, multipliers, pivots = eliminate_pivoted(*apart(rows, kl), kl, ku)
+        return upper, multipliers, pivots.astype(jnp.int32)
+
+    n = rows.shape[0]
+    factors, stable = eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
+    factors = factors[:n]
+
+    def unpivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
+        upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
+        return upper, multipliers_by_columns(factors, kl, ku), jnp.zeros(n, jnp.int32)
+
+    results: tuple[jax.Array, jax.Array, jax.Array] = lax.cond(stable, unpivoted, pivoted)
+    return results
+
+
+def solve_by_factors(
+    upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool
+) -> tuple[jax.Array, jax.Array]:
+    """Solve one linear system by the results of `factor_rows`; also return whether no pivot is zero."""
+    ok = ~jnp.any(upper[:, 0] == 0)
+    if transposed:
+        right = tuple(range(1, upper.shape[1]))
+        x = banded_rows.substitute_by_columns(upper, right, b, upper[:, 0], first=1)
+        x = up(multipliers, pivots, x, transposed)
+    else:
+        x = substitute_upper(upper, down(multipliers, pivots, b, transposed))
+    return jnp.where(ok, x, jnp.nan), ok
+
+
+def exchanged(window: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Exchange rows 0 and p of a window; return the former row p separately."""
+    index = jnp.arange(window.shape[0])[:, None]
+    return lax.dynamic_index_in_dim(window, p, 0, keepdims=False), jnp.where(index == p, window[0], window)[1:]
+
+
+def down(multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool) -> jax.Array:
+    """Apply ``(P_0 L_0 …)^-1`` or (`transposed`) ``(P_0 L_0 …)^T`` to b, from the first column to the last."""
+    kl = multipliers.shape[1]
+    if kl == 0:
+        return b
+    zeros = jnp.zeros((kl, b.shape[1]), b.dtype)
+
+    def step(window: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        row, m, p = factors
+        row, others = exchanged(jnp.concatenate([window, row[None]]), p)
+        return (others, row + m @ others) if transposed else (others - m[:, None] * row, row)
+
+    return lax.scan(step, b[:kl], (jnp.concatenate([b[kl:], zeros]), multipliers, pivots))[1]
+
+
+def up(multipliers: jax.Array, pivots: jax.Array, y: jax.Array, transposed: bool) -> jax.Array:
+    """Apply ``P_0 L_0 …`` or (`transposed`) ``(P_0 L_0 …)^-T`` to y, from the last column to the first."""
+    kl = multipliers.shape[1]
+    if kl == 0:
+        return y
+    index = jnp.arange(kl + 1)[:, None]
+
+    def step(others: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        row, m, p = factors
+        if transposed:
+            row = row - m @ others
+        else:
+            others = others + m[:, None] * row
+        window = jnp.concatenate([row[None], others])
+        top = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
+        window = jnp.concatenate([top[None], jnp.where(index == p, row, window)[1:]])
+        return window[:-1], window[-1]
+
+    zeros = jnp.zeros((kl, y.shape[1]), y.dtype)
+    first, rest = lax.scan(step, zeros, (y, multipliers, pivots), reverse=True)
+    return jnp.concatenate([first, rest])[: y.shape[0]]

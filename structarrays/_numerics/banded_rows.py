@@ -52,6 +52,14 @@ def bandwidths(offsets: Sequence[int]) -> tuple[int, int]:
     return max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
 
 
+def nonempty(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
+) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
+    """Drop diagonals that lie outside of the matrix."""
+    pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if -n < k < n]
+    return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
+
+
 def from_diagonals(
     diagonals: Sequence[jax.Array],
     offsets: Sequence[int],

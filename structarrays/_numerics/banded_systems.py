@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .flags import custom_vmap
+from .flags import custom_jvp, custom_vmap
 from .undefined import nan_unless
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def solve(
     matvec: Callable[..., jax.Array],
     b: jax.Array,
     factor: Callable[..., tuple[jax.Array, ...]] | None = None,
+    once: Callable[..., tuple[jax.Array, jax.Array]] | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` by a method, for any batch shapes, with derivatives by the implicit function theorem.
 
@@ -52,6 +53,8 @@ def solve(
     b : jax.Array, (..., n, k)
     factor : callable, optional
         Maps the matrix to a tuple of arrays with its batch shape in front.
+    once : callable, optional
+        ``once(*matrix, b)`` solves without factors that are kept; taken where no derivative is needed.
 
     Returns
     -------
@@ -64,23 +67,48 @@ def solve(
     if n == 0 or 0 in batch:
         return jnp.zeros((*batch, n, k), b.dtype), jnp.array(True)
     if k == 0:
-        x, ok = solve(method, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor)
+        x, ok = solve(method, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor, once)
         return x[..., :0], ok
     b = jnp.broadcast_to(b, (*batch, n, k))
     if math.prod(matrix_batch) == 1 and math.prod(batch) > 1:
         # One matrix: all right-hand sides become its columns.
         columns = jnp.moveaxis(b, -2, 0)
         matrix = tuple(a.reshape(a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True))
-        x, ok = solve(method, matrix, ranks, matvec, columns.reshape(n, -1), factor)
+        x, ok = solve(method, matrix, ranks, matvec, columns.reshape(n, -1), factor, once)
         return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
     matrix = tuple(
         jnp.broadcast_to(a, matrix_batch + a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True)
     )
+    solution = functools.partial(_by_factors, method, matvec, factor, batch, len(matrix_batch))
+    if once is None:
+        return solution(matrix, b)
+
+    @custom_jvp
+    def solution_once(matrix: tuple[jax.Array, ...], b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        whole = (jnp.broadcast_to(a, batch + a.shape[len(matrix_batch) :]) for a in matrix)
+        result: tuple[jax.Array, jax.Array] = for_whole_batch(once)(*whole, b)
+        return result
+
+    solution_once.defjvp(lambda primals, tangents: jax.jvp(solution, primals, tangents))
+    results: tuple[jax.Array, jax.Array] = solution_once(matrix, b)
+    return results
+
+
+def _by_factors(
+    method: Callable[..., tuple[jax.Array, jax.Array]],
+    matvec: Callable[..., jax.Array],
+    factor: Callable[..., tuple[jax.Array, ...]] | None,
+    batch: Shape,
+    ndim: int,
+    matrix: tuple[jax.Array, ...],
+    b: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """`solve` for arrays with `ndim` batch dimensions; `b` has the whole batch shape."""
     factors = lax.stop_gradient(matrix)
     if factor is not None:
         count = len(jax.eval_shape(factor, *factors))
         factors += mapped_together(factor, (True,) * count)(*factors)
-    factors = tuple(jnp.broadcast_to(a, batch + a.shape[len(matrix_batch) :]) for a in factors)
+    factors = tuple(jnp.broadcast_to(a, batch + a.shape[ndim:]) for a in factors)
     straight, transposed = (for_whole_batch(functools.partial(method, transposed=t)) for t in (False, True))
     results: tuple[jax.Array, jax.Array] = lax.custom_linear_solve(
         lambda x: matvec(matrix, x),

@@ -8,11 +8,11 @@ import scipy.linalg
 import scipy.sparse
 from support import random
 
-from structarrays._numerics import banded_cholesky, banded_lu, banded_rows, bands
+from structarrays._numerics import banded_cholesky, banded_determinants, banded_lu, banded_rows, bands
 from structarrays._numerics import banded_elimination as banded
 
 solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
-slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))
+slogdet = jax.jit(banded_determinants.slogdet, static_argnums=(1, 2))
 
 
 def cholesky(diagonals, offsets, n, upper=False):
@@ -159,9 +159,9 @@ def test_nothing_stored():
     b = np.ones((3, 4, 2))
     x, ok = banded.solve((), (), 4, b)
     assert not ok and np.isnan(x).all() and x.shape == b.shape
-    sign, logabsdet = banded.slogdet((), (), 4)
+    sign, logabsdet = banded_determinants.slogdet((), (), 4)
     assert sign == 0 and logabsdet == -np.inf
-    assert banded.slogdet((np.zeros((2, 0)),), (0,), 0)[0].shape == (2,)
+    assert banded_determinants.slogdet((np.zeros((2, 0)),), (0,), 0)[0].shape == (2,)
     x, ok = banded.solve((np.zeros(0),), (0,), 0, np.zeros((0, 2)))
     assert ok and x.shape == (0, 2)
     x, ok = solve(matrix(5, (-2, 0, 2)), (-2, 0, 2), 5, np.zeros((5, 0)))
@@ -227,7 +227,7 @@ def test_derivatives(offsets, dtype):
             lambda d: norm(jnp.linalg.solve(as_dense(d, offsets), b)),
         )
         yield (
-            lambda d: slogdet(*banded.slogdet(d, offsets, n)),
+            lambda d: slogdet(*banded_determinants.slogdet(d, offsets, n)),
             lambda d: slogdet(*jnp.linalg.slogdet(as_dense(d, offsets))),
         )
         if is_positive:
@@ -269,12 +269,12 @@ def test_vmap():
     one = tuple(d[1] for d in diagonals)
     x, _ = jax.jit(jax.vmap(lambda b: banded.solve(one, offsets, n, b)))(b)
     np.testing.assert_allclose(x, np.linalg.solve(a[1], b), atol=1e-13)
-    _, logabsdet = jax.jit(jax.vmap(lambda d: banded.slogdet(d, offsets, n)))(diagonals)
+    _, logabsdet = jax.jit(jax.vmap(lambda d: banded_determinants.slogdet(d, offsets, n)))(diagonals)
     np.testing.assert_allclose(logabsdet, np.linalg.slogdet(a)[1])
     factor = jax.jit(jax.vmap(lambda d: banded.cholesky(d, offsets, n)[0]))(diagonals)
     np.testing.assert_allclose(dense(factor, (-2, -1, 0), n, (4,)), np.linalg.cholesky(a), atol=1e-13)
     for f in (
-        lambda d: banded.slogdet(d, offsets, n)[1],
+        lambda d: banded_determinants.slogdet(d, offsets, n)[1],
         lambda d: sum(jnp.sum(v**2) for v in banded.cholesky(d, offsets, n)[0]),
         lambda d: jnp.sum(banded.solve(d, offsets, n, b[0])[0]),
     ):
@@ -302,7 +302,7 @@ def test_a_hundred_thousand_rows():
 FUNCTIONS = {
     "solve": lambda d, b: jnp.sum(banded.solve(d, (-2, -1, 0, 1, 2), b.shape[0], b)[0] ** 2),
     "positive definite": lambda d, b: jnp.sum(banded.solve(d, (-2, -1, 0, 1, 2), b.shape[0], b, True)[0] ** 2),
-    "slogdet": lambda d, b: banded.slogdet(d, (-2, -1, 0, 1, 2), b.shape[0])[1],
+    "slogdet": lambda d, b: banded_determinants.slogdet(d, (-2, -1, 0, 1, 2), b.shape[0])[1],
     "cholesky": lambda d, b: sum(jnp.sum(v) for v in banded.cholesky(d, (-2, -1, 0, 1, 2), b.shape[0])[0]),
 }
 
@@ -472,7 +472,7 @@ def test_the_derivative_of_slogdet_is_the_inverse(n, kl, ku, dominant, dtype):
     inverse = np.linalg.inv(dense)
 
     def logdet(diagonals):
-        return banded.slogdet(diagonals, offsets, n)[1]
+        return banded_determinants.slogdet(diagonals, offsets, n)[1]
 
     for gradient in (jax.grad(logdet)(diagonals), jax.jit(jax.grad(logdet))(diagonals)):
         for k, g in zip(offsets, gradient, strict=True):
@@ -485,7 +485,7 @@ def test_second_derivatives_and_maps_of_slogdet():
     tangent, *_ = _random(6, 2, 1, 0, "float64", seed=1)
 
     def logdet(diagonals):
-        return banded.slogdet(diagonals, offsets, 6)[1]
+        return banded_determinants.slogdet(diagonals, offsets, 6)[1]
 
     change = sum(np.diag(d, k) for d, k in zip(tangent, offsets, strict=True))
     inverse = np.linalg.inv(dense)
@@ -502,7 +502,7 @@ def test_second_derivatives_and_maps_of_slogdet():
 @pytest.mark.parametrize("w", [1, 2, 3, 4, 5])
 def test_the_derivative_of_slogdet_is_a_native_loop(w):
     diagonals, offsets, _ = _random(50, w, w, 20, "float64")
-    gradient = jax.jit(jax.grad(lambda d: banded.slogdet(d, offsets, 50)[1]))
+    gradient = jax.jit(jax.grad(lambda d: banded_determinants.slogdet(d, offsets, 50)[1]))
     # Two of the elimination, three of the derivative.
     assert gradient.lower(diagonals).compile().as_text().count('xla_cpu_small_call="true"') >= 5
 

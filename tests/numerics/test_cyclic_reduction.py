@@ -12,8 +12,8 @@ import pytest
 import scipy.linalg
 from support import random
 
+from structarrays._numerics import banded_determinants, banded_rows, cyclic_reduction
 from structarrays._numerics import banded_elimination as banded
-from structarrays._numerics import banded_rows, cyclic_reduction
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), static_argnames="positive_definite")
@@ -207,7 +207,7 @@ def test_hard_matrices(accelerated, name):
     x, ok = jax.jit(banded.solve, static_argnums=(1, 2))(diagonals, offsets, n, b)
     size = np.abs(a).max() * np.abs(x).max() + np.abs(b).max()
     assert ok and np.abs(a @ np.asarray(x) - b).max() < 16 * np.finfo(np.float64).eps * size
-    sign, logarithm = jax.jit(banded.slogdet, static_argnums=(1, 2))(diagonals, offsets, n)
+    sign, logarithm = jax.jit(banded_determinants.slogdet, static_argnums=(1, 2))(diagonals, offsets, n)
     scaled = a / np.abs(a).max(0)
     condition = np.linalg.cond(scaled / np.abs(scaled).max(1, keepdims=True))
     lu, permutation = scipy.linalg.lu_factor(a)
@@ -225,7 +225,7 @@ def test_singular_matrices_and_nan(accelerated):
     row[8], column[:, 9] = 0, 0
     ends[0, 0] = ends[-1, -1] = 1
     kernel = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
-    logarithm = jax.jit(lambda diagonals: banded.slogdet(diagonals, offsets, n)[1])
+    logarithm = jax.jit(lambda diagonals: banded_determinants.slogdet(diagonals, offsets, n)[1])
     for singular in (row, column, ends):
         diagonals, _ = band_of(singular, 2)
         x, ok = kernel(diagonals, offsets, n, b)
@@ -285,12 +285,12 @@ def test_derivatives_and_maps_of_determinants(accelerated):
     diagonals = matrix(n, offsets, (3,))
 
     def function(diagonals):
-        return banded.slogdet(diagonals, offsets, n)[1]
+        return banded_determinants.slogdet(diagonals, offsets, n)[1]
 
     a = dense(diagonals, offsets)
     np.testing.assert_allclose(jax.jit(jax.vmap(function))(diagonals), np.linalg.slogdet(a)[1], rtol=1e-14)
     gradients = jax.jit(jax.grad(lambda d: jnp.sum(function(d))))(diagonals)
-    found, ok = jax.jit(banded.selected_inverse, static_argnums=(1, 2))(diagonals, offsets, n)
+    found, ok = jax.jit(banded_determinants.selected_inverse, static_argnums=(1, 2))(diagonals, offsets, n)
     inverse = np.linalg.inv(a)
     assert ok
     for gradient, element, k in zip(gradients, found, offsets, strict=True):
@@ -344,7 +344,7 @@ def test_the_choice_of_the_device(monkeypatch):
     diagonals, b = matrix(n, offsets), random((n, 1))
 
     def function(diagonals, b):
-        return banded.solve(diagonals, offsets, n, b)[0], banded.slogdet(diagonals, offsets, n)[1]
+        return banded.solve(diagonals, offsets, n, b)[0], banded_determinants.slogdet(diagonals, offsets, n)[1]
 
     alone = lowered(function, diagonals, b, platform="cpu")
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")

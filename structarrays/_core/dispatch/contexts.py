@@ -38,6 +38,7 @@ class _Policies(NamedTuple):
     densify: DensifyPolicy = DensifyPolicy()
     strong_zeros: bool = True
     linalg: Literal["raise", "nan"] = "raise"
+    host_calls: bool = True
     log: Any = None
     """The log that `record` and `explain` write to."""
 
@@ -115,6 +116,7 @@ class Policy(Generic[T]):
 densify_policy: Policy[DensifyPolicy] = Policy("densify")
 strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
+host_calls_policy: Policy[bool] = Policy("host_calls")
 active: Policy[Any] = Policy("log")
 
 
@@ -233,4 +235,35 @@ def errstate(*, linalg: Literal["raise", "nan"] = "raise") -> Iterator[None]:
     if linalg not in ("raise", "nan"):
         raise ValueError(f'errstate: linalg must be "raise" or "nan", got {linalg!r}')
     with linalg_errors(linalg):
+        yield
+
+
+@contextlib.contextmanager
+def host_calls(allowed: bool = True) -> Iterator[None]:
+    """Set whether compiled programs for CPUs may call LAPACK by way of Python; a context manager.
+
+    By default they may, where that is faster. JAX does not store programs with such calls in its cache on disk. With
+    ``host_calls(False)`` every algorithm is compiled by XLA. Programs for other devices and programs of `jax.export` call LAPACK never.
+    Algorithms that exist on the host alone, such as sparse factorizations, do not depend on this policy.
+
+    Parameters
+    ----------
+    allowed : bool, default True
+
+    Raises
+    ------
+    TypeError
+        If `allowed` is not a bool.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Banded([-sa.ones(96), 4 * sa.ones(100), -sa.ones(96)], (-4, 0, 4), (100, 100))
+    >>> with sa.host_calls(False):
+    ...     print(sa.linalg.solve(A, A @ sa.ones(100))[:2])
+    [1. 1.]
+    """
+    if not isinstance(allowed, bool):
+        raise TypeError(f"host_calls: allowed must be True or False, got {allowed!r}")
+    with host_calls_policy(allowed):
         yield

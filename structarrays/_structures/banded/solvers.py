@@ -19,7 +19,7 @@ from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._functions.matrix_checks import real_dtype
-from ..._numerics import banded_elimination, determinants
+from ..._numerics import banded_determinants, banded_elimination, determinants
 from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
@@ -51,7 +51,7 @@ def _solve_banded(x1: Banded, x2: Array) -> tuple[Dense, jax.Array]:
     if not is_triangular(x1):
         below, above = x1.bandwidths()
         ask_for_factors(x1, "linalg.solve", 1 + (below if definite else 2 * below + above))
-    remark(banded_elimination.explanation(_parts(x1)[1], definite))
+    remark(banded_elimination.explanation(*_parts(x1)[1:], definite))
     solution, ok = banded_elimination.solve(*_parts(x1), b, definite)
     return Dense.make((solution[..., 0] if vector else solution,)), ok
 
@@ -102,7 +102,7 @@ def _inv_diagonal(x: Diagonal) -> tuple[Diagonal, jax.Array]:
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
 def _selected_inverse_banded(x: Banded) -> tuple[Banded, jax.Array]:
-    diagonals, ok = banded_elimination.selected_inverse(*_parts(x))
+    diagonals, ok = banded_determinants.selected_inverse(*_parts(x))
     if POSITIVE_DEFINITE in x.assumptions:
         ok = ok & banded_elimination.cholesky(*_parts(x))[-1]
     return bands(diagonals, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
@@ -137,7 +137,7 @@ def _cholesky_diagonal(x: Diagonal, *, upper: bool) -> tuple[Diagonal, jax.Array
 def _slogdet_banded(x: Banded) -> tuple[Dense, Dense]:
     below, above = x.bandwidths()
     ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
-    sign, logabsdet = banded_elimination.slogdet(*_parts(x))
+    sign, logabsdet = banded_determinants.slogdet(*_parts(x))
     return Dense.make((sign,)), Dense.make((logabsdet,))
 
 
