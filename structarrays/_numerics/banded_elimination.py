@@ -127,6 +127,7 @@ def cholesky(
     if n == 0:
         return (), (), jnp.array(True)
     w = max(banded_rows.bandwidths(offsets))
+    found: Sequence[jax.Array]
     if 0 in batch:
         found, ok = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)], jnp.array(True)
     else:
@@ -147,7 +148,7 @@ def cholesky(
 def _lower_factor(
     lower: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike
 ) -> tuple[Sequence[jax.Array], jax.Array]:
-    """The diagonals of the Cholesky factor from the main diagonal down, given those of the matrix."""
+    """The diagonals of the Cholesky factor from the main diagonal down, given the diagonals of the matrix."""
     if lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
         return banded_by_lapack.cholesky(lower, n)
     factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))

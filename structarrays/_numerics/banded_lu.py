@@ -316,7 +316,7 @@ def logdet_gradient_pivoted(upper: jax.Array, multipliers: jax.Array, pivots: ja
 def factor_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Factor one matrix: without pivoting, which is several times faster, if that is stable.
 
-    The results ``upper``, ``multipliers`` and ``pivots`` are those of `banded_factors`.
+    The results ``upper``, ``multipliers`` and ``pivots`` have the layout of `banded_factors`.
     """
 
     def pivoted() -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -12,7 +12,7 @@ to the host in any case, with `jax.pure_callback`.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -103,13 +103,8 @@ def on_cpu(
     """
     if not are_allowed():
         return tuple(portable(*arrays))
-    return host_primitive.call(_Fill(fill), portable, results, *arrays)
 
+    def on_buffers(_: Any, targets: Sequence[Any], *buffers: Any) -> None:
+        fill(*map(np.asarray, targets), *map(np.asarray, buffers))
 
-class _Fill(NamedTuple):
-    """The form of a function that `jax.experimental.buffer_callback` calls."""
-
-    fill: Callable[..., None]
-
-    def __call__(self, _: Any, targets: Sequence[Any], *buffers: Any) -> None:
-        self.fill(*map(np.asarray, targets), *map(np.asarray, buffers))
+    return host_primitive.call(on_buffers, portable, results, *arrays)

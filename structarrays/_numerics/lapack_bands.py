@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Smaller matrices take less time than a call of the host, in elements of the band.
 _SMALL = 500
 
-# Diagonals are copied to band storage in blocks of about so many numbers, which stay in the cache.
+# Diagonals are copied to band storage in blocks of about this size in numbers: a block stays in the cache.
 _BLOCK = 1 << 18
 
 
@@ -231,8 +231,10 @@ def _general(
     diagonals: Sequence[jax.Array], offsets: Sequence[int]
 ) -> tuple[int, int, np.dtype, tuple[int, ...], Callable[..., Any]]:
     """Bandwidths, data type and batch shape, and LAPACK's factorization."""
+    kl, ku = banded_rows.bandwidths(offsets)
     dtype = np.dtype(jnp.result_type(*diagonals))
-    return *banded_rows.bandwidths(offsets), dtype, diagonals[0].shape[:-1], *_lapack("gbtrf", dtype=dtype)
+    (gbtrf,) = _lapack("gbtrf", dtype=dtype)
+    return kl, ku, dtype, diagonals[0].shape[:-1], gbtrf
 
 
 def _factor_in_place(
