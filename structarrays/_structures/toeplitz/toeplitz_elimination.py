@@ -19,7 +19,6 @@ Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix A
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
