@@ -37,7 +37,8 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     """
     *batch, n, _ = a.shape
     shapes = (((*batch, n, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), jnp.int32))
-    fill, portable = (functools.partial(f, hermitian=hermitian) for f in (_by_lapack, _by_panels))
+    fill = functools.partial(_by_lapack, hermitian=hermitian)
+    portable = functools.partial(_by_panels, hermitian=hermitian)
     lower, main, beside, perm = on_cpu(fill, portable, tuple(jax.ShapeDtypeStruct(*s) for s in shapes), a)
     lower = triangles.with_diagonal(jnp.tril(lower, -1), 1)
     below = beside[..., :-1]

@@ -205,7 +205,7 @@ def refined(
     """
     precision = jnp.finfo(b.dtype).eps
 
-    aim = precision * aim / math.sqrt(b.shape[-1])
+    target = precision * aim / math.sqrt(b.shape[-1])
 
     # The first solution is computed by the first step, so that compiled code contains the method once.
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -216,12 +216,12 @@ def refined(
         new = b - times(a, better)
         first = count == 0
         # One check suffices for well-conditioned matrices: the residual is small relative to the right-hand side alone.
-        good = first & jnp.all(_norm(new) <= aim * _norm(b))
+        good = first & jnp.all(_norm(new) <= target * _norm(b))
         if size is None:
             longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
         error = jnp.where(good, 0, _error(new, better, b, longest))
         chosen = first | (error < left)
-        improves = jnp.any((error > aim) & (first | (error < _IMPROVED * left)))
+        improves = jnp.any((error > target) & (first | (error < _IMPROVED * left)))
         x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
         return x, r, left, longest, jnp.where(first, ok, regular), improves, count + 1
 
