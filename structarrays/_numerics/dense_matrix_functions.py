@@ -208,9 +208,10 @@ def _sqrtm_by_scipy(roots: numpy.ndarray, fine: numpy.ndarray, a: numpy.ndarray)
             fine[i] = False
             continue
         # The residual of random vectors is as large as the residual of the root, for almost all of them.
-        size = numpy.linalg.norm(root, numpy.inf)
-        residual = numpy.max(numpy.abs(root @ (root @ probes) - x @ probes))
-        fine[i] = residual <= n * numpy.finfo(x.dtype).eps * size * size
+        with numpy.errstate(all="ignore"):
+            size = numpy.linalg.norm(root, numpy.inf)
+            residual = numpy.max(numpy.abs(root @ (root @ probes) - x @ probes))
+            fine[i] = residual <= n * numpy.finfo(x.dtype).eps * size * size
         roots[i] = root
 
 

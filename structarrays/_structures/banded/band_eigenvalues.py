@@ -10,6 +10,7 @@ A matrix is given in LAPACK's storage of the lower half, ``(..., w + 1, n)``: ``
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import jax
@@ -70,10 +71,10 @@ def _by_stevd(values: np.ndarray, vectors: np.ndarray, main: np.ndarray, beside:
 
     driver = "stevd" if hasattr(lapack, "dstevd") else "stev"  # for older versions of SciPy
     for i in np.ndindex(*main.shape[:-1]):
+        values[i], vectors[i] = np.nan, np.nan
         if np.isfinite(main[i]).all() and np.isfinite(beside[i]).all():
-            values[i], vectors[i] = eigh_tridiagonal(main[i], beside[i], check_finite=False, lapack_driver=driver)
-        else:
-            values[i], vectors[i] = np.nan, np.nan
+            with contextlib.suppress(np.linalg.LinAlgError):  # no convergence
+                values[i], vectors[i] = eigh_tridiagonal(main[i], beside[i], check_finite=False, lapack_driver=driver)
 
 
 def _by_dense_form(main: jax.Array, beside: jax.Array) -> tuple[jax.Array, jax.Array]:
