@@ -25,6 +25,7 @@ PARTS = (
     "sparse_matrices",
     "sparse_systems",
     "triangles",
+    "spectra",
     "solvers",
     "banded",
     "low_rank",

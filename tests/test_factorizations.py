@@ -337,6 +337,34 @@ def test_ldl_at_extreme_scales(dtype, exponent, rng):
         assert error(*sa.linalg.ldl(matrix)[:2]) <= 10 * max(theirs, np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_ldl_on_the_host_and_in_xla_choose_the_same_pivots(dtype, hermitian, rng):
+    a = rng.normal(size=(3, 70, 70))
+    a = (a + 1j * rng.normal(size=a.shape) if "complex" in dtype else a).astype(dtype)
+    a = a + (a.mT.conj() if hermitian else a.mT)
+    a[1] *= np.array(rng.random(size=(70, 70)) < 0.05) & np.array(rng.random(size=(70, 70)) < 0.05).T
+    a[1] = a[1] + (a[1].T.conj() if hermitian else a[1].T)
+    shapes = [(a.shape, dtype), (a.shape[:-1], dtype), (a.shape[:-1], dtype), (a.shape[:-1], "int32")]
+    host = [np.zeros(*shape) for shape in shapes]
+    indefinite._by_lapack(*host, a, hermitian=hermitian)
+    lower, main, beside, perm = map(np.asarray, indefinite._by_panels(jnp.asarray(a), hermitian=hermitian))
+    np.testing.assert_array_equal(host[3], perm)
+    tolerance = {"atol": 2e3 * np.finfo(dtype).eps, "rtol": 1e4 * np.finfo(dtype).eps}
+    for got, want in ((np.tril(host[0], -1), np.tril(lower, -1)), (host[1], main), (host[2], beside)):
+        np.testing.assert_allclose(got, want, **tolerance)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_ldl_of_values_that_are_not_finite(value):
+    a = np.stack([np.eye(5), np.eye(5)])
+    a[1, 3, 2] = a[1, 2, 3] = value
+    for function in (sa.linalg.ldl, jax.jit(sa.linalg.ldl), jax.vmap(sa.linalg.ldl)):
+        lu, d, _ = function(a)
+        assert np.isnan(dense(d)[1]).any() and np.isnan(dense(lu)[1]).any()
+        np.testing.assert_array_equal(dense(lu)[0], np.eye(5))
+
+
 def test_ldl_of_structures():
     options = {"oracle": each(_ldl, (2,)), "kinds": "floating"}
     product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"

@@ -162,6 +162,42 @@ def test_bad_times(times, error, message):
         sa.linalg.expm_multiply(sa.ones((2, 2)), sa.ones(2), **times)
 
 
+def roots_of(kind, dtype, rng):
+    """Four matrices, of which SciPy computes the roots, or all but one."""
+    a = rng.normal(size=(4, 12, 12))
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * rng.normal(size=a.shape)
+    a = a / 12**0.5 + 2 * np.eye(12)
+    if kind == "triangular":
+        a = np.triu(a)
+    if kind == "negative eigenvalues":
+        a = a - 2 * np.eye(12)
+    if kind == "one singular":
+        a[2, :, 3:] = a[2, 3:, :] = 0
+    return a.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("kind", ["regular", "triangular", "negative eigenvalues", "one singular"])
+def test_roots_of_stacks(kind, dtype, rng):
+    a = roots_of(kind, dtype, rng)
+    for function in (sa.linalg.sqrtm, jax.jit(sa.linalg.sqrtm), jax.vmap(sa.linalg.sqrtm)):
+        root = dense(function(sa.asarray(a)))
+        assert root.dtype == np.result_type(dtype, np.complex64)
+        size = np.linalg.norm(root, np.inf, axis=(-2, -1))[:, None, None]
+        assert np.max(np.abs(root @ root - a) / size**2) <= 50 * np.finfo(dtype).eps
+        assert np.linalg.eigvals(root.astype(complex)).real.min() >= -50 * np.finfo(dtype).eps ** 0.5
+
+
+def test_roots_of_values_that_are_not_finite():
+    a = np.stack([np.eye(3), np.eye(3)])
+    for value in (np.nan, np.inf):
+        a[1, 0, 1] = value
+        root = dense(jax.jit(sa.linalg.sqrtm)(sa.asarray(a)))
+        close(root[0], np.eye(3))
+        assert np.isnan(root[1]).any()
+
+
 @pytest.mark.slow
 def test_sqrtm_of_semidefinite_matrices():
     # The promise is part of the code, since NumPy's arrays make none.

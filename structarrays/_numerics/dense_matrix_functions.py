@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy
 from jax import Array, lax
 
 from . import dense_linalg as linalg_dense
 from . import kronecker_schur, loops
 from . import packed_triangles as triangles
+from .banded_systems import mapped_together
 from .flags import custom_jvp
+from .host_choice import on_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,8 +159,67 @@ def _taylor(
 def sqrtm(a: Array) -> tuple[Array, Array]:
     """Principal square root of complex matrices, and whether it exists for each, by the Schur form.
 
-    Björck and Hammarling (1983), "A Schur method for the square root of a matrix", Linear Algebra Appl. 52/53.
+    Björck and Hammarling (1983), "A Schur method for the square root of a matrix", Linear Algebra Appl. 52/53. On CPUs
+    SciPy computes it, with real numbers if the matrix is real. If SciPy warns that a matrix is badly conditioned, XLA
+    computes the roots of the whole batch.
     """
+    return _sqrtm(a)
+
+
+def _sqrtm_together(a: Array) -> tuple[Array, Array]:
+    results = jax.ShapeDtypeStruct(a.shape, a.dtype), jax.ShapeDtypeStruct(a.shape[:-2], bool)
+    root, fine = on_cpu(_sqrtm_by_scipy, _without_root, results, a)
+    found: tuple[Array, Array] = lax.cond(
+        jnp.all(fine), lambda a, root: (root, fine), lambda a, _: _by_schur(a), a, root
+    )
+    return found
+
+
+_sqrtm = mapped_together(_sqrtm_together, (True, True))
+
+
+def _without_root(a: Array) -> tuple[Array, Array]:
+    return jnp.full_like(a, jnp.nan), jnp.zeros(a.shape[:-2], bool)
+
+
+_PROBES = 2
+"""The number of vectors with which a root is checked."""
+
+
+def _sqrtm_by_scipy(roots: numpy.ndarray, fine: numpy.ndarray, a: numpy.ndarray) -> None:
+    """Compute the roots, and whether each is accurate. Of a matrix with an element that is not finite it is NaN."""
+    import scipy  # type: ignore[import-untyped]  # SciPy has no type stubs
+    import scipy.linalg  # type: ignore[import-untyped]
+
+    if tuple(map(int, scipy.__version__.split(".")[:2])) < _COMPILED:
+        fine[...] = False
+        return
+    n = a.shape[-1]
+    probes = numpy.random.default_rng(n).choice([-1.0, 1.0], (n, _PROBES)).astype(a.real.dtype)
+    for i in numpy.ndindex(*a.shape[:-2]):
+        roots[i], fine[i] = numpy.nan, True
+        if not numpy.isfinite(a[i]).all():
+            continue
+        x = a[i] if a[i].imag.any() else numpy.ascontiguousarray(a[i].real)
+        try:
+            with warnings.catch_warnings(action="error", category=scipy.linalg.LinAlgWarning):
+                root = scipy.linalg.sqrtm(x)
+        except (scipy.linalg.LinAlgWarning, numpy.linalg.LinAlgError):
+            fine[i] = False
+            continue
+        # The residual of random vectors is as large as the residual of the root, for almost all of them.
+        with numpy.errstate(all="ignore"):
+            size = numpy.linalg.norm(root, numpy.inf)
+            residual = numpy.max(numpy.abs(root @ (root @ probes) - x @ probes))
+            fine[i] = residual <= n * numpy.finfo(x.dtype).eps * size * size
+        roots[i] = root
+
+
+_COMPILED = (1, 17)
+"""The version of SciPy from which on `scipy.linalg.sqrtm` is compiled, and warns of singular matrices."""
+
+
+def _by_schur(a: Array) -> tuple[Array, Array]:
     t, z = lax.linalg.schur(a)
     root, ok = _sqrt_triangular(t)
     return jnp.where(ok[..., None, None], z @ root @ _adjoint(z), jnp.nan), ok

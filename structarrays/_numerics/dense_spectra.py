@@ -33,6 +33,7 @@ __all__ = [
     "are_dependent",
     "eig",
     "eigh",
+    "eigh_derivatives",
     "eigvals",
     "eigvalsh",
     "nuclear_norm",
@@ -140,10 +141,17 @@ def _eigh(x: Array) -> tuple[Array, Array]:
 @_eigh.defjvp
 def _eigh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     values, vectors = _eigh(*primals)
-    change = _adjoint(vectors) @ tangents[0] @ vectors
+    return eigh_derivatives(values, vectors, tangents[0] @ vectors)
+
+
+def eigh_derivatives(values: Array, vectors: Array, moved: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Return the eigenvalues and eigenvectors of a Hermitian matrix, and their changes; `moved` is the product of the
+    change of the matrix and the eigenvectors.
+    """
+    change = _adjoint(vectors) @ moved
     equal = _are_equal(values, _rounding(values, values.shape[-1]))
-    moved = vectors @ _off_diagonal(_quotient(change, _gaps(values), equal, _largest(values)))
-    return (_simple(values, equal), vectors), (_diagonal(change), moved)
+    turn = _off_diagonal(_quotient(change, _gaps(values), equal, _largest(values)))
+    return (_simple(values, equal), vectors), (_diagonal(change), vectors @ turn)
 
 
 @custom_jvp

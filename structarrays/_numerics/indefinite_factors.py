@@ -2,8 +2,8 @@
 two rows.
 
 Bunch and Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems", Math.
-Comp. 31: diagonal pivoting that compares two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4; LAPACK's
-``sytrf``).
+Comp. 31: diagonal pivoting that compares two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4). On CPUs
+LAPACK's ``sytrf`` and ``hetrf`` compute the factors, elsewhere the same algorithm in XLA. Both choose the same pivots.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from . import bands
 from . import packed_triangles as triangles
 from .flags import custom_jvp
+from .host_choice import on_cpu
 
 _ALPHA = (1 + math.sqrt(17)) / 8
 
@@ -33,12 +35,69 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     `lower` has a unit diagonal, and zeros where `d` has a block. If `hermitian` is false, the transpose replaces the
     conjugate transpose.
     """
-    factor = functools.partial(_factor, hermitian=hermitian)
-    lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
+    *batch, n, _ = a.shape
+    shapes = (((*batch, n, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), jnp.int32))
+    fill = functools.partial(_by_lapack, hermitian=hermitian)
+    portable = functools.partial(_by_panels, hermitian=hermitian)
+    lower, main, beside, perm = on_cpu(fill, portable, tuple(jax.ShapeDtypeStruct(*s) for s in shapes), a)
+    lower = triangles.with_diagonal(jnp.tril(lower, -1), 1)
     below = beside[..., :-1]
     diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
     offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
     return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
+
+
+def _by_lapack(
+    lower: np.ndarray, main: np.ndarray, beside: np.ndarray, perm: np.ndarray, a: np.ndarray, *, hermitian: bool
+) -> None:
+    """Factor stacks of matrices by LAPACK; a matrix with an element that is not finite has NaN for all elements. `lower`
+    has other elements on and above the diagonal.
+    """
+    from scipy.linalg import get_lapack_funcs  # type: ignore[import-untyped]  # SciPy has no type stubs
+
+    n = a.shape[-1]
+    name = "hetrf" if hermitian and np.iscomplexobj(a) else "sytrf"
+    factor, query, convert = get_lapack_funcs((name, f"{name}_lwork", "syconv"), (a,))
+    size = int(query(n, lower=1)[0].real)
+    for i in np.ndindex(*a.shape[:-2]):
+        largest = np.max(np.abs(a[i].view(a.real.dtype)))
+        if not np.isfinite(largest):
+            lower[i], main[i], beside[i], perm[i] = np.nan, np.nan, 0, np.arange(n)
+            continue
+        scale = _scale(largest)
+        factors, pivots, _ = factor(np.array(a[i] * scale, order="F"), lower=1, lwork=size, overwrite_a=1)
+        main[i] = np.diagonal(factors) / scale
+        factors, below, _ = convert(factors, pivots, lower=1, overwrite_a=1)
+        beside[i] = below / scale
+        lower[i] = factors
+        perm[i] = _order(pivots)
+
+
+def _scale(largest: np.floating) -> np.floating:
+    """Return a power of two that makes huge matrices smaller, so that no product overflows."""
+    exponent, limit = int(np.frexp(largest)[1]), np.finfo(largest.dtype).maxexp // 4
+    return largest.dtype.type(2.0**-exponent if exponent > limit else 1.0)
+
+
+def _order(pivots: np.ndarray) -> list[int]:
+    """Return the order of the rows. LAPACK stores, from one on, the row that each step exchanges with the pivot; negative
+    in both rows of a block, whose second row is exchanged.
+    """
+    order, rows = list(range(len(pivots))), pivots.tolist()
+    k = 0
+    while k < len(rows):
+        row = rows[k]
+        k += row < 0
+        other = abs(row) - 1
+        order[k], order[other] = order[other], order[k]
+        k += 1
+    return order
+
+
+def _by_panels(a: Array, *, hermitian: bool) -> tuple[Array, ...]:
+    factor = functools.partial(_factor, hermitian=hermitian)
+    lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
+    return lower, main, beside, perm.astype(jnp.int32)
 
 
 def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
@@ -97,7 +156,7 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
     count = -(-n // width)
     state = (jnp.array(False), a, jnp.zeros((n, count * width + 1), a.dtype), zero, zero, places, places)
     _, _, lower, main, beside, perm, _ = lax.fori_loop(0, count, panel, state)
-    return triangles.with_diagonal(lower[perm, :n], 1), main, beside, perm
+    return lower[perm, :n], main, beside, perm
 
 
 def _added(x: Array, part: Array, corner: tuple[int | Array, int | Array]) -> Array:

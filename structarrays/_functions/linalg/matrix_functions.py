@@ -170,8 +170,9 @@ def sqrtm(A: ArrayLike) -> Array:
     Notes
     -----
     For dense matrices, the algorithm uses the Schur form (Björck and Hammarling, *Linear Algebra Appl.* 52/53, 1983),
-    which JAX implements on CPUs only. If the matrix is assumed positive semidefinite, the algorithm uses eigenvectors,
-    which is 30 times as fast. The derivative solves the Sylvester equation ``X dX + dX X = dA``.
+    which JAX implements on CPUs only. SciPy computes it, unless the matrix is badly conditioned. If the matrix is
+    assumed positive semidefinite, the algorithm uses eigenvectors, which is several times as fast. The derivative
+    solves the Sylvester equation ``X dX + dX X = dA``.
 
     ===================================================  =========================  ==============================
     structure                                            result                     cost

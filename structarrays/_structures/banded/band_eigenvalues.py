@@ -1,4 +1,4 @@
-"""Eigenvalues of Hermitian banded matrices by LAPACK's ``sbevd`` and ``hbevd`` on the host.
+"""Eigenvalues of Hermitian banded matrices by LAPACK's ``sbevd`` and ``hbevd`` on the host, and eigenvectors of tridiagonal ones.
 
 The cost is O(n**2 w) operations and O(n w) memory. Rotations make the matrix tridiagonal. They create elements outside
 the band, which further rotations chase along the band (Schwarz 1968, *Tridiagonalization of a symmetric band matrix*;
@@ -10,13 +10,16 @@ A matrix is given in LAPACK's storage of the lower half, ``(..., w + 1, n)``: ``
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics import bands
 from ..._numerics.host_calls import on_host
+from ..._numerics.host_choice import on_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +44,45 @@ def _eigenvalues(storage: np.ndarray) -> tuple[np.ndarray]:
         if np.isfinite(storage[i]).all():
             values[i] = eigvals_banded(storage[i], lower=True, check_finite=False)
     return (values,)
+
+
+def tridiagonal_eigenpairs(storage: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues ``(..., n)``, ascending, and the eigenvectors of Hermitian tridiagonal matrices, w = 1 < n.
+
+    LAPACK's ``stevd`` divides the matrix and conquers, after a diagonal unitary similarity has made it real. There is no
+    reduction to a tridiagonal matrix, which takes most of the time for a dense one. A matrix with an element that is not
+    finite has NaN for both.
+    """
+    *batch, _, n = storage.shape
+    real, complex_ = storage.real.dtype, jnp.iscomplexobj(storage)
+    main, beside = storage[..., 0, :].real, storage[..., 1, :-1]
+    if complex_:
+        size = jnp.abs(beside)
+        turns = jnp.cumprod(jnp.where(size == 0, 1, beside / jnp.where(size == 0, 1, size)), axis=-1)
+        turns = jnp.concatenate([jnp.ones_like(turns[..., :1]), turns / jnp.abs(turns)], axis=-1)
+        beside = size
+    results = jax.ShapeDtypeStruct((*batch, n), real), jax.ShapeDtypeStruct((*batch, n, n), real)
+    values, vectors = on_cpu(_by_stevd, _by_dense_form, results, main, beside)
+    return values, turns[..., None] * vectors if complex_ else vectors
+
+
+def _by_stevd(values: np.ndarray, vectors: np.ndarray, main: np.ndarray, beside: np.ndarray) -> None:
+    from scipy.linalg import eigh_tridiagonal, lapack
+
+    driver = "stevd" if hasattr(lapack, "dstevd") else "stev"  # for older versions of SciPy
+    for i in np.ndindex(*main.shape[:-1]):
+        values[i], vectors[i] = np.nan, np.nan
+        if np.isfinite(main[i]).all() and np.isfinite(beside[i]).all():
+            with contextlib.suppress(np.linalg.LinAlgError):  # no convergence
+                values[i], vectors[i] = eigh_tridiagonal(main[i], beside[i], check_finite=False, lapack_driver=driver)
+
+
+def _by_dense_form(main: jax.Array, beside: jax.Array) -> tuple[jax.Array, jax.Array]:
+    n = main.shape[-1]
+    values, vectors = jnp.linalg.eigh(
+        bands.to_dense([beside, main, beside], (-1, 0, 1), (n, n)), symmetrize_input=False
+    )
+    return values, vectors
 
 
 def hermitian_storage(diagonal: Callable[[int], jax.Array], n: int, offsets: Sequence[int]) -> jax.Array:

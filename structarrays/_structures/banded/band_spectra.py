@@ -1,6 +1,7 @@
-"""Eigenvalues of banded Hermitian matrices and singular values of banded matrices, in linear memory.
+"""Eigenvalues of banded Hermitian matrices and singular values of banded matrices, in linear memory; eigenvectors.
 
-The derivatives need the eigenvectors, and therefore the dense form.
+The derivatives need the eigenvectors, which are as large as the dense form. Only the eigenvectors of tridiagonal
+matrices are computed without it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
+from ..._numerics import bands as band_numerics
 from ..._numerics import dense_spectra as spectra
 from ..._numerics.flags import custom_jvp
 from ..fallback.singular_values import (
@@ -41,6 +43,40 @@ _DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL = 256, 16
 def _is_linear(x: Banded, **static: Any) -> bool:
     """Return whether an algorithm without the dense form applies."""
     return has_structural_zeros(x) and min(x.core_shape) > 0
+
+
+@eigh.kernel(Banded, when=has_structural_zeros)
+def _eigh_banded(x: Banded) -> Result:
+    # The policy applies to the result, which is as large as the dense form.
+    dense = dense_if_small(x, "linalg.eigh")
+    if not _is_tridiagonal(x):
+        return eigh.dispatch(dense)
+    remark("LAPACK's stevd for tridiagonal matrices (on a CPU); O(n**2) to O(n**3) operations")
+    return tuple(Dense.make((part,)) for part in _eigenpairs(x))
+
+
+def _is_tridiagonal(x: Banded) -> bool:
+    """Return whether the Hermitian part is tridiagonal, and not diagonal."""
+    return max(map(abs, x.offsets), default=0) == 1
+
+
+@custom_jvp
+def _eigenpairs(x: Banded) -> tuple[jax.Array, jax.Array]:
+    """Eigenvalues and eigenvectors of the Hermitian part of a tridiagonal matrix."""
+    return band_eigenvalues.tridiagonal_eigenpairs(
+        band_eigenvalues.hermitian_storage(x.diagonal, x.shape[-1], x.offsets)
+    )
+
+
+@_eigenpairs.defjvp
+def _eigenpairs_jvp(
+    primals: tuple[Banded], tangents: tuple[Banded]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    (x,), (dx,) = primals, tangents
+    values, vectors = _eigenpairs(x)
+    diagonals = [(dx.diagonal(k) + dx.diagonal(-k).conj()) / 2 for k in (-1, 0, 1)]
+    moved = band_numerics.matmul_dense(diagonals, (-1, 0, 1), x.core_shape, vectors.astype(dx.dtype))
+    return spectra.eigh_derivatives(values, vectors, moved)
 
 
 @eigvalsh.kernel(Banded, when=_is_linear)

@@ -16,7 +16,7 @@ from ..._core.array.operands import SMALL, allow_dense, dense_if_small, right_si
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.elementwise import divide
-from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
+from ..._functions.linalg import cholesky, det, eig, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import banded_determinants, banded_elimination, determinants
@@ -178,6 +178,6 @@ def _by_dense_form(function: Function[..., Any]) -> None:
         return function.dispatch(dense_if_small(x, function.name), **static)
 
 
-for _function in (eig, eigh, pinv, svd):
+for _function in (eig, pinv, svd):
     _by_dense_form(_function)
 del _function

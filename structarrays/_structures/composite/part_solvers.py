@@ -182,7 +182,15 @@ def without_derivatives(x: T) -> T:
     return constants
 
 
-def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+def refined(
+    a: Array,
+    approximate: Solver,
+    b: jax.Array,
+    size: jax.Array | None = None,
+    *,
+    aim: float = _AIM,
+    accepted: float | None = None,
+) -> tuple[jax.Array, jax.Array]:
     """Refine the approximate solution while its residual is large; also return whether the final residual is small.
 
     Parameters
@@ -191,10 +199,13 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
         As of `checked`.
     size : jax.Array, (..., 1, 1), optional
         The norm of `a` (`estimates.norm`), if it is known.
+    aim, accepted : float, optional
+        The target residual and the largest accepted residual, in units of rounding errors. The defaults are `_AIM`, and `_ACCEPTED` or
+        `_ACCEPTED_IF_LARGE`.
     """
     precision = jnp.finfo(b.dtype).eps
 
-    aim = precision * _AIM / math.sqrt(b.shape[-1])
+    target = precision * aim / math.sqrt(b.shape[-1])
 
     # The first solution is computed by the first step, so that compiled code contains the method once.
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -205,12 +216,12 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
         new = b - times(a, better)
         first = count == 0
         # One check suffices for well-conditioned matrices: the residual is small relative to the right-hand side alone.
-        good = first & jnp.all(_norm(new) <= aim * _norm(b))
+        good = first & jnp.all(_norm(new) <= target * _norm(b))
         if size is None:
             longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
         error = jnp.where(good, 0, _error(new, better, b, longest))
         chosen = first | (error < left)
-        improves = jnp.any((error > aim) & (first | (error < _IMPROVED * left)))
+        improves = jnp.any((error > target) & (first | (error < _IMPROVED * left)))
         x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
         return x, r, left, longest, jnp.where(first, ok, regular), improves, count + 1
 
@@ -224,7 +235,8 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
     x, _, left, longest, regular, *_ = lax.while_loop(continues, step, start)
     # NaN is a bad residual, unless the input contains NaN or infinity.
     given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
-    accepted = _ACCEPTED if is_replaceable(a) else _ACCEPTED_IF_LARGE
+    if accepted is None:
+        accepted = _ACCEPTED if is_replaceable(a) else _ACCEPTED_IF_LARGE
     bad = (left > accepted * precision) | (jnp.isnan(left) & given)
     return nan_unless(~bad, x), regular & ~jnp.any(bad)
 

@@ -86,13 +86,16 @@ class Toeplitz(EntryArray):
     steps suffice for a covariance plus noise, for every n. The solution is accepted only if its residual is at the
     level of rounding.
 
-    **Elimination.** For other matrices, and without an accepted solution after ``n / 64`` (at most 500) steps, `solve`
-    computes two columns in ``O(n**2)``. They give the inverse as a sum of products of circulant and skew-circulant
-    matrices. With ``assume(T, "positive_definite")`` the Levinson-Durbin recursion computes them. Otherwise the
-    elimination of Gohberg, Kailath and Olshevsky with partial pivoting does, which takes about ten times as long.
-    Determinants always use these algorithms. Each solution is refined until its residual is at the level of rounding.
+    **General matrices.** On a CPU, `solve` runs Levinson's recursion in `scipy.linalg.solve_toeplitz`, once for each of
+    up to two right-hand sides. The recursion does not pivot, so its residual is checked, and refined if necessary.
 
-    **Badly conditioned matrices.** The elimination fails beyond a condition number of about 1e8 to 1e12 in double
+    **Elimination.** If the residual remains large, and for more right-hand sides, `solve` computes two columns in
+    ``O(n**2)``. They give the inverse as a sum of products of circulant and skew-circulant matrices. Levinson's
+    recursion computes these columns if their residuals are small. Otherwise the elimination of Gohberg, Kailath and
+    Olshevsky with partial pivoting does, which takes about ten times as long. Determinants of general matrices always
+    use the elimination. Each solution is refined until its residual is at the level of rounding.
+
+    **Badly conditioned matrices.** The columns of the inverse do not suffice beyond a condition number of about 1e8 to 1e12 in double
     precision (positive definite: 1e12). Then an eager call tries the dense form, under the policy of `densify`, and a
     compiled call gives NaN. Matrices with up to 256 rows (positive definite: 128) are solved by their dense form.
 

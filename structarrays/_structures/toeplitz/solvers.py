@@ -1,8 +1,9 @@
 """Linear systems, inverses and determinants of square Toeplitz matrices.
 
 The matrix is inverted once (`toeplitz_elimination`). Then each solution, with the matrix or its transpose, takes a few
-convolutions and a check of its residual. One or two systems with a large positive definite matrix are iterated instead
-(`toeplitz_iterations`). Matrices with few diagonals are solved as `Banded`, small ones as `Dense`, and triangular ones
+convolutions and a check of its residual. One or two systems are solved without the inverse: with a large Hermitian
+matrix by conjugate gradients (`toeplitz_iterations`), with a general matrix by Levinson's recursion in SciPy
+(`toeplitz_recursion`). Matrices with few diagonals are solved as `Banded`, small ones as `Dense`, and triangular ones
 in `triangular_toeplitz`.
 """
 
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 _FEW = 2
 """Up to this number of right-hand sides are iterated; for more, the columns of the inverse take less time."""
 
+_AIM, _ACCEPTED = 4, 8
+"""The residual up to which Levinson's recursion is not repeated, and the largest residual that is accepted, in units of
+rounding errors.
+"""
+
 _ERROR = 1000
 """The largest backward error of an elimination, in rounding errors, for which its determinant is accepted."""
 
@@ -71,8 +77,8 @@ def _solve_toeplitz(x1: Toeplitz, x2: Array) -> Result:
 def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     values = lax.stop_gradient(covering(x).values)
     remark(_explanation(x, b))
-    if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
-        return by_equation(x, b, *(functools.partial(_iterated, x.assumptions, v) for v in (values, values[..., ::-1])))
+    if b.shape[-1] <= _FEW and (not _is_definite(x) or b.shape[-2] >= LARGE):
+        return by_equation(x, b, *(functools.partial(_few, x.assumptions, v) for v in (values, values[..., ::-1])))
     return _solve_by(toeplitz_elimination.columns(values, _is_definite(x)), x, b)
 
 
@@ -102,34 +108,66 @@ def solvers_by_columns(x: Toeplitz) -> tuple[Solver, Solver]:
 
 def _explanation(x: Toeplitz, b: jax.Array) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
-    known = "as it is assumed positive definite" if definite else "as the matrix is general"
-    directly = f"{'the recursion of Levinson' if definite else 'elimination with pivots after Fourier transforms'}, {known}; O(n**2)"
+    if definite:
+        directly = "the recursion of Levinson, as it is assumed positive definite; O(n**2)"
+    else:
+        directly = (
+            "the recursion of Levinson in SciPy (on a CPU), if the residual is small, and elimination with pivots after Fourier transforms "
+            "if it is not, as the matrix is general; O(n**2)"
+        )
     if not large:
         return directly
     tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
     return f"conjugate gradients with a circulant preconditioner, O(n log(n)) per step ({tried}), otherwise {directly}"
 
 
-def _iterated(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Solve by conjugate gradients; if they fail for one matrix of a batch, solve all by the columns of the inverse."""
+def _few(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Solve by conjugate gradients or Levinson's recursion; if one matrix fails, all by the columns of the inverse."""
     values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
-    return mapped_together(functools.partial(_iterated_together, assumptions), (True, False))(values, b)
+    return mapped_together(functools.partial(_few_together, assumptions), (True, False))(values, b)
 
 
-def _iterated_together(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    n = b.shape[-2]
+def _few_together(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    n, definite = b.shape[-2], POSITIVE_DEFINITE in assumptions
 
-    def directly(values: jax.Array, b: jax.Array, _: jax.Array) -> tuple[jax.Array, jax.Array]:
-        matrix = toeplitz(values, 1 - n, (n, n)).assuming(assumptions)
-        return _refined(
-            matrix, toeplitz_elimination.factor(values, True).columns, toeplitz_elimination.times_inverse, b
-        )
+    def matrix(values: jax.Array) -> Toeplitz:
+        return toeplitz(values, 1 - n, (n, n)).assuming(assumptions)
 
-    x, ok = toeplitz_elimination.iterated(values, b)
-    found: tuple[jax.Array, jax.Array] = lax.cond(
-        jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x
+    def by_inverse(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        columns = toeplitz_elimination.factor(values, definite).columns
+        return _refined(matrix(values), columns, toeplitz_elimination.times_inverse, b)
+
+    def by_recursion(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return _first_accepted(_by_recursion(matrix(values), values, b), by_inverse, values, b)
+
+    directly = by_inverse if definite else by_recursion
+    if n < LARGE:
+        return directly(values, b)
+    return _first_accepted(toeplitz_elimination.iterated_if_hermitian(values, b, definite), directly, values, b)
+
+
+def _first_accepted(
+    found: tuple[jax.Array, jax.Array],
+    otherwise: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
+    values: jax.Array,
+    b: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return a solution whose flags are all true, or else the result of another method."""
+    x, ok = found
+    chosen: tuple[jax.Array, jax.Array] = lax.cond(
+        jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), lambda values, b, x: otherwise(values, b), values, b, x
     )
-    return found
+    return chosen
+
+
+def _by_recursion(x: Toeplitz, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Solve by Levinson's recursion; also return whether the residuals are small."""
+    size = toeplitz_elimination.row_length(values)[..., None, None]
+
+    def approximate(b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return toeplitz_elimination.recursion(values, b), jnp.array(True)
+
+    return refined(x, approximate, b, size, aim=_AIM, accepted=_ACCEPTED)
 
 
 def _solve_by(

@@ -19,7 +19,6 @@ Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix A
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -32,7 +31,10 @@ from ..._numerics import scaling
 from ..._numerics import toeplitz_entries as toeplitz
 from ..._numerics.banded_systems import mapped_together, one_by_one
 from ..._numerics.convolution import cyclic, fast_length
-from . import toeplitz_iterations
+from . import toeplitz_iterations, toeplitz_recursion
+
+_ACCEPTED = 8
+"""The largest residual of a column by Levinson's recursion that is accepted, in units of rounding errors."""
 
 
 class Columns(NamedTuple):
@@ -84,10 +86,11 @@ def factor(values: jax.Array, positive_definite: bool) -> Factors:
 def columns(values: jax.Array, positive_definite: bool) -> Columns:
     """Return the columns that determine the inverse, without the determinant.
 
-    For a large positive definite matrix this takes less time than `factor`: conjugate gradients, in ``O(n log(n))`` for
-    each step. Every large Hermitian matrix is tried, at a comparatively low cost: an x with a small residual and ``x[0]
-    > 0`` proves that there is an inverse, and determines it. If one matrix of a batch is not Hermitian, or has no such
-    x after a fixed number of steps, all are inverted as by `factor`.
+    This takes less time than `factor`. A large positive definite matrix is inverted by conjugate gradients, in ``O(n
+    log(n))`` for each step. Every large Hermitian matrix is tried, at a comparatively low cost: an x with a small
+    residual and ``x[0] > 0`` proves that there is an inverse, and determines it. A general matrix is inverted by
+    Levinson's recursion (`toeplitz_recursion`), if the residuals of both columns are small. If one matrix of a batch
+    has no such columns, all are inverted as by `factor`.
 
     Parameters
     ----------
@@ -95,26 +98,62 @@ def columns(values: jax.Array, positive_definite: bool) -> Columns:
         As for `factor`.
     """
     n = (values.shape[-1] + 1) // 2
-    if n < toeplitz_iterations.LARGE:
+    if positive_definite and n < toeplitz_iterations.LARGE:
         return factor(values, positive_definite).columns
-    return Columns(*mapped_together(functools.partial(_columns, positive_definite), (True, True, True))(values))
+    run = _columns if n >= toeplitz_iterations.LARGE else _columns_by_recursion
+    return Columns(*mapped_together(lambda values: tuple(run(positive_definite, values)), (True, True, True))(values))
 
 
 def _columns(positive_definite: bool, values: jax.Array) -> Columns:
-    hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
     unit, *_ = first_column_and_row(values)
-    # A zero right-hand side needs no steps.
-    x, ok = iterated(values, jnp.where(hermitian[..., None], unit, 0)[..., None])
+    x, ok = iterated_if_hermitian(values, unit[..., None], positive_definite)
     x = x[..., 0]
 
     def accepted(_: jax.Array, x: jax.Array) -> Columns:
         return Columns(x, _other_column(x / x[..., :1]), jnp.ones(x.shape[:-1], bool))
 
     def directly(values: jax.Array, _: jax.Array) -> Columns:
-        return factor(values, positive_definite).columns
+        if positive_definite:
+            return factor(values, positive_definite).columns
+        return _columns_by_recursion(positive_definite, values)
 
     found: Columns = lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
     return found
+
+
+def _columns_by_recursion(positive_definite: bool, values: jax.Array) -> Columns:
+    scaled, exponent = _scaled(values)
+    unit, s, _ = first_column_and_row(scaled)
+    solutions = toeplitz_recursion.solve(scaled, jnp.stack([unit, s], axis=-1))
+    found, wanted, _ = _improved(scaled, solutions[..., 0], solutions[..., 1])
+    residual = wanted - _product(scaled, found)
+    size = row_length(scaled)[..., None] * jnp.max(jnp.abs(found), axis=-2) + jnp.max(jnp.abs(wanted), axis=-2)
+    small = jnp.max(jnp.abs(residual), axis=-2) <= _ACCEPTED * jnp.finfo(size.dtype).eps * size
+
+    def accepted(_: jax.Array, found: jax.Array) -> Columns:
+        columns = Columns(found[..., 0], found[..., 1], jnp.ones(found.shape[:-2], bool))
+        return _scaled_back(columns, exponent)
+
+    def directly(values: jax.Array, _: jax.Array) -> Columns:
+        return factor(values, positive_definite).columns
+
+    chosen: Columns = lax.cond(jnp.all(small), accepted, directly, values, found)
+    return chosen
+
+
+def iterated_if_hermitian(values: jax.Array, b: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
+    """`iterated`, also for matrices that may not be Hermitian; these take no steps, and have no solution."""
+    hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
+    # A zero right-hand side needs no steps.
+    x, ok = iterated(values, jnp.where(hermitian[..., None, None], b, 0))
+    return x, ok & hermitian
+
+
+def recursion(values: jax.Array, b: jax.Array) -> jax.Array:
+    """Return approximate solutions by Levinson's recursion, of linear systems like those of `iterated`; NaN if it fails."""
+    values, exponent = _scaled(values)
+    columns, exponents = _scaled(b.mT)
+    return _unscaled(toeplitz_recursion.solve(values, columns.mT), exponent, exponents)
 
 
 def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -136,9 +175,7 @@ def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     values, exponent = _scaled(values)
     columns, exponents = _scaled(b.mT)
     x, ok = toeplitz_iterations.solve(values[..., n - 1 :: -1], columns)
-    for power in (-exponent[..., None], exponents):  # one after the other, since the sum may be out of range
-        x = x * scaling.power_of_two(power, x.real.dtype)[..., None]
-    return x.mT, jnp.all(ok, axis=-1)
+    return _unscaled(x.mT, exponent, exponents), jnp.all(ok, axis=-1)
 
 
 def _scaled(values: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -148,6 +185,13 @@ def _scaled(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     exponent = scaling.exponent(jnp.max(jnp.abs(values), axis=-1, keepdims=True))
     return values * scaling.power_of_two(-exponent, values.real.dtype), exponent[..., 0]
+
+
+def _unscaled(x: jax.Array, exponent: jax.Array, exponents: jax.Array) -> jax.Array:
+    """Return the solutions, from those of a scaled matrix (...) and scaled right-hand sides (..., k)."""
+    for power in (-exponent[..., None], exponents):  # one after the other, since the sum may be out of range
+        x = x * scaling.power_of_two(power, x.real.dtype)[..., None, :]
+    return x
 
 
 def _scaled_back(columns: Columns, exponent: jax.Array) -> Columns:
@@ -227,9 +271,14 @@ def _other_column(a: jax.Array) -> jax.Array:
 
 def _eliminated(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.Array]:
     """Solve for x and z by elimination with partial pivoting, with one step of refinement for both."""
-    n = (values.shape[-1] + 1) // 2
     solutions, sign, logabsdet, regular = _eliminate_each(values)
-    x, z = solutions[..., 0, :], solutions[..., 1, :]
+    found, _, residual = _improved(values, solutions[..., 0, :], solutions[..., 1, :])
+    found = jnp.where(regular[..., None, None], found, jnp.nan)
+    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet, residual[..., 0]
+
+
+def _improved(values: jax.Array, x: jax.Array, z: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Refine both columns once: return them, their right-hand sides, and the residuals before, each (..., n, 2)."""
     # Choose the smallest z, since errors are relative to it.
     norm = jnp.sum(jnp.square(x.real) + jnp.square(x.imag), axis=-1, keepdims=True)
     multiple = jnp.sum(x.conj() * z, axis=-1, keepdims=True) / norm
@@ -237,10 +286,14 @@ def _eliminated(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.A
     unit, s, _ = first_column_and_row(values)
     found = jnp.stack([x, z], axis=-1)
     wanted = jnp.stack([unit, s - multiple * unit], axis=-1)
-    residual = wanted - toeplitz.convolved(1 - n, (n, n), values[..., None, :], found.mT).mT
-    found = found + times_inverse(x, z, residual)
-    found = jnp.where(regular[..., None, None], found, jnp.nan)
-    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet, residual[..., 0]
+    residual = wanted - _product(values, found)
+    return found + times_inverse(x, z, residual), wanted, residual
+
+
+def _product(values: jax.Array, x: jax.Array) -> jax.Array:
+    """Return the product of the matrix and x (..., n, k)."""
+    n = x.shape[-2]
+    return toeplitz.convolved(1 - n, (n, n), values[..., None, :], x.mT).mT
 
 
 def _eliminate_each(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

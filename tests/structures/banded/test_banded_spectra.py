@@ -45,6 +45,75 @@ def test_eigvalsh(offsets, dtype):
         close(values, np.linalg.eigvalsh(hermitian_part(np.asarray(x)).astype("complex128")), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offsets", [(-1, 0, 1), (1,), (0, 1), (-2, 0, 1)])
+def test_eigh(offsets, dtype):
+    """The vectors of a tridiagonal matrix come from LAPACK's routine for it."""
+    for batch, n in [((), 300), ((2,), 40), ((), 1 + max(map(abs, offsets)))]:
+        x = banded((n, n), offsets, dtype, batch)
+        dense = hermitian_part(np.asarray(x)).astype("complex128")
+        for function in (sa.linalg.eigh, jax.jit(sa.linalg.eigh)):
+            values, vectors = map(np.asarray, function(x))
+            close(values, np.linalg.eigvalsh(dense), dtype)
+            assert vectors.dtype == x.dtype
+            bound = 50 * np.finfo(dtype).eps * max(1, np.abs(values).max())
+            assert np.abs(dense @ vectors - vectors * values[..., None, :]).max() <= bound
+            assert np.abs(np.swapaxes(vectors, -1, -2).conj() @ vectors - np.eye(n)).max() <= 50 * np.finfo(dtype).eps
+
+
+HARD = {
+    "glued": (np.tile(np.abs(np.arange(21.0) - 10), 10), np.where(np.arange(1, 210) % 21 == 0, 1e-8, 1.0)),
+    "graded": (10.0 ** -np.linspace(0, 30, 210), 10.0 ** -np.linspace(1, 31, 209)),
+    "decoupled": (np.ones(210), np.zeros(209)),
+    "huge": (np.full(210, 2e300), np.full(209, -1e300)),
+    "tiny": (np.full(210, 2e-300), np.full(209, -1e-300)),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_eigenvectors_of_hard_tridiagonal_matrices(name):
+    main, beside = HARD[name]
+    x = sa.tridiagonal(beside * np.exp(0.3j), main, beside * np.exp(-0.3j))
+    values, vectors = map(np.asarray, sa.linalg.eigh(x))
+    dense, size = np.asarray(x), np.abs(main).max()
+    np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(210), atol=1e-13)
+    np.testing.assert_allclose(dense / size @ vectors, vectors * (values / size), atol=1e-13)
+
+
+def test_eigh_of_stacks_and_of_values_that_are_not_finite():
+    x = banded((3, 3), (-1, 0, 1), batch=(4,))
+    values, vectors = (np.asarray(part) for part in jax.vmap(sa.linalg.eigh)(x))
+    dense = hermitian_part(np.asarray(x))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(dense), atol=1e-14)
+    np.testing.assert_allclose(dense @ vectors, vectors * values[:, None], atol=1e-14)
+    main = np.ones((2, 300))
+    main[1, 5] = np.inf
+    values, vectors = sa.linalg.eigh(sa.tridiagonal(np.ones((2, 299)), main, np.ones((2, 299))))
+    for part in map(np.asarray, (values, vectors)):
+        assert np.isfinite(part[0]).all() and np.isnan(part[1]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_eigenvectors(dtype):
+    x = banded((9, 9), (-1, 0, 1), dtype)
+    weights = np.random.default_rng(1).normal(size=(9, 9))
+
+    def of(values, vectors):
+        """A function that does not depend on the phases of the vectors."""
+        projections = (vectors * weights[0]) @ vectors.conj().mT
+        return (jax.numpy.sin(values) @ weights[1]) + (projections.real * weights).sum()
+
+    def structured(x):
+        values, vectors = sa.linalg.eigh(x)
+        return of(values.to_jax(), vectors.to_jax())
+
+    found = jax.grad(structured)(x)
+    expected = jax.grad(lambda a: of(*jax.numpy.linalg.eigh(a)))(jax.numpy.asarray(np.asarray(x)))
+    for k in (-1, 0, 1):
+        want = (np.diagonal(expected, k) + np.diagonal(expected, -k).conj()) / 2
+        np.testing.assert_allclose(np.asarray(found.diagonal(k)), want, atol=1e-10)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("shape", [(280, 280), (290, 270), (270, 290), (400, 270), (270, 400), (7, 4), (3, 9)])
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0), (1,)])

@@ -8,6 +8,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
+from structarrays._structures.toeplitz import solvers as toeplitz_solvers
 from structarrays._structures.toeplitz import toeplitz_elimination
 
 pytestmark = pytest.mark.costly
@@ -360,8 +361,8 @@ def test_nan_gives_nan_and_no_error(definite):
 
 
 def test_what_is_too_badly_conditioned_is_solved_by_the_dense_form():
-    c = np.ones(N)
-    c[0] += 1e-10
+    k = np.arange(N)
+    c = np.exp(-0.5 * (k / 20) ** 2) - 0.7 * np.exp(-0.5 * (k / 10) ** 2)  # smooth, and indefinite
     T, dense = sa.Toeplitz(c), scipy.linalg.toeplitz(c)
     b = dense @ np.random.default_rng(0).normal(size=N)
     assert backward_error(dense, np.asarray(sa.linalg.solve(T, sa.asarray(b))), b) <= 64 * np.finfo(float).eps
@@ -371,6 +372,88 @@ def test_what_is_too_badly_conditioned_is_solved_by_the_dense_form():
         assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(T, sa.asarray(b)))).all()
     with sa.densify("error"), pytest.raises(np.linalg.LinAlgError, match="its dense form was not tried"):
         sa.linalg.solve(T, sa.asarray(b))
+
+
+# ---- Levinson's recursion in SciPy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("diagonal", "accepted"), [(40.0, True), (0.0, False)])
+def test_a_recursion_is_accepted_if_its_residual_is_small(diagonal, accepted):
+    c, r = random(N, diagonal=diagonal)
+    b = np.random.default_rng(0).normal(size=(N, 1))
+    x, ok = toeplitz_solvers._by_recursion(
+        sa.Toeplitz(c, r), jnp.asarray(np.concatenate([c[:0:-1], r])), jnp.asarray(b)
+    )
+    assert bool(ok) is accepted
+    if accepted:
+        np.testing.assert_allclose(
+            np.asarray(x), np.linalg.solve(scipy.linalg.toeplitz(c, r), b), rtol=1e-12, atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_backward_errors_are_small_on_both_paths(name, columns):
+    """Of the recursion, and of the elimination that replaces it."""
+    T, dense = arrays(name, False)
+    b = np.random.default_rng(2).normal(size=(len(dense), columns)).astype(dense.dtype)
+    for a, matrix in ((T, dense), (T.mT, dense.T)):
+        x = np.asarray(jax.jit(sa.linalg.solve)(a, sa.asarray(b)))
+        assert backward_error(matrix, x, b) <= 8 * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_one_matrix_of_a_batch_without_a_recursion(columns):
+    """The first leading minor of the second matrix vanishes, so the recursion divides by zero."""
+    c, r = (np.stack([random(N, diagonal=d)[i] for d in (40.0, 0.0, 50.0)]) for i in (0, 1))
+    b = np.random.default_rng(3).normal(size=(3, N, columns))
+    dense = np.stack([scipy.linalg.toeplitz(*pair) for pair in zip(c, r, strict=True)])
+    expected = np.linalg.solve(dense, b)
+    for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve), jax.vmap(sa.linalg.solve)):
+        x = np.asarray(solve(sa.Toeplitz(c, r), sa.asarray(b)))
+        np.testing.assert_allclose(x, expected, rtol=1e-8, atol=1e-8)
+    one = np.asarray(jax.vmap(sa.linalg.solve, (None, 0))(sa.Toeplitz(c[0], r[0]), sa.asarray(b)))
+    np.testing.assert_allclose(one, np.linalg.solve(dense[0], b), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_change_only_their_column(value):
+    c, r = random(N, diagonal=40.0)
+    b = np.random.default_rng(4).normal(size=(N, 2))
+    expected = np.linalg.solve(scipy.linalg.toeplitz(c, r), b)
+    b[5, 1] = value
+    x = np.asarray(jax.jit(sa.linalg.solve)(sa.Toeplitz(c, r), sa.asarray(b)))
+    np.testing.assert_allclose(x[:, 0], expected[:, 0], rtol=1e-9, atol=1e-9)
+    assert not np.isfinite(x[:, 1]).any()
+    c[3] = value
+    assert not np.isfinite(np.asarray(jax.jit(sa.linalg.solve)(sa.Toeplitz(c, r), sa.asarray(b)))).any()
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-30, 1e30, 1e250])
+def test_scales_of_general_matrices(scale):
+    c, r = random(N, diagonal=40.0)
+    b = np.random.default_rng(5).normal(size=N)
+    expected = np.linalg.solve(scipy.linalg.toeplitz(c, r), b)
+    x = np.asarray(sa.linalg.solve(sa.Toeplitz(scale * c, scale * r), sa.asarray(scale * b)))
+    np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("diagonal", [40.0, 0.0])
+def test_derivatives_on_both_paths(diagonal):
+    c, r = random(N, diagonal=diagonal)
+    b = np.random.default_rng(6).normal(size=N)
+
+    def structured(c, r, b):
+        return jnp.sum(jnp.sin(sa.linalg.solve(sa.Toeplitz(c, r), b).to_jax()))
+
+    def dense(c, r, b):
+        values = jnp.concatenate([c[:0:-1], c[:1], r[1:]])
+        return jnp.sum(jnp.sin(jnp.linalg.solve(_dense(values), b)))
+
+    arguments = tuple(map(jnp.asarray, (c, r, b)))
+    found = jax.jit(jax.grad(structured, (0, 1, 2)))(*arguments)
+    for got, want in zip(found, jax.grad(dense, (0, 1, 2))(*arguments), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
 
 
 # ---- derivatives ------------------------------------------------------------------------------------------------------
