@@ -19,7 +19,7 @@ from jax import Array, lax
 from . import bands
 from . import packed_triangles as triangles
 from .flags import custom_jvp
-from .host_choice import on_cpu
+from .host_calls import on_cpu
 
 _ALPHA = (1 + math.sqrt(17)) / 8
 

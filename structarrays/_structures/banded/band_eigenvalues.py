@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._numerics import bands
-from ..._numerics.host_calls import on_host
-from ..._numerics.host_choice import on_cpu
+from ..._numerics.host_calls import on_cpu, on_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._numerics.host_choice import on_cpu
+from ..._numerics.host_calls import on_cpu
 
 
 def solve(values: jax.Array, b: jax.Array) -> jax.Array:
