@@ -21,7 +21,7 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import core_shape
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 
 if TYPE_CHECKING:
@@ -409,6 +409,11 @@ class Sparse(EntryArray):
         if self.order == order:
             return self
         meta = (self.core_shape, tuple(order), self.padded)
+        if self.dtype in compressed_rows.DTYPES and compressed_rows.has_values(self.data):
+            rows = compressed_rows.rows_of(self)
+            if rows is not None:
+                moved = compressed_rows.transposed(rows, np.asarray(self.data))
+                return compressed_rows.sparse(*moved, order, self.background)
         if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
             sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
             data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)

@@ -1,0 +1,294 @@
+"""Matrices in compressed rows on the host, and the compiled routines of SciPy for them.
+
+A matrix without batch dimensions, whose coordinates have values, has compressed rows: the start of each row among the
+entries, and the columns. The routines are those of `scipy.sparse`. Its public classes drop entries whose value becomes
+zero, but the pattern of our results depends on patterns alone. So this module calls the routines directly
+(`scipy.sparse._sparsetools`, unchanged for more than ten years), and checks the number of entries. Without them, or for
+other arrays, the callers use NumPy (`sparse_host`).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.dispatch.tracing import compiling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .array import Sparse
+
+DTYPES = frozenset(
+    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64", "uint32", "uint64", "int16"))
+) | frozenset(map(np.dtype, ("int8", "uint8", "uint16")))
+"""The data types of arithmetic that SciPy's routines and XLA share."""
+
+
+@functools.cache
+def routines() -> Any:
+    """Return SciPy's compiled routines; None if this version of SciPy has none."""
+    try:
+        from scipy.sparse import _sparsetools  # type: ignore[import-untyped]  # SciPy has no types
+    except ImportError:
+        return None
+    return _sparsetools
+
+
+def empty(count: int, dtype: Any) -> np.ndarray:
+    """Return an array without values, in 64-byte-aligned memory, which XLA uses without a copy."""
+    dtype = np.dtype(dtype)
+    memory = np.empty(count * dtype.itemsize + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count * dtype.itemsize].view(dtype)
+
+
+class Rows(NamedTuple):
+    """The pattern of a matrix in compressed rows, sorted and distinct.
+
+    `origin` contains the coordinates of the array that has this pattern, to recognise the pattern.
+    """
+
+    shape: tuple[int, int]
+    starts: np.ndarray
+    columns: np.ndarray
+    origin: tuple[jax.Array, ...] = ()
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return len(self.columns)
+
+    def numbers(self) -> np.ndarray:
+        """Return the row of each entry."""
+        rows = empty(self.nnz, np.int32)
+        routines().expandptr(self.shape[0], self.starts, rows)
+        return rows
+
+
+# ---- patterns -------------------------------------------------------------------------------------------------------
+
+_STARTS: dict[tuple[int, int], tuple[weakref.ref[jax.Array], np.ndarray]] = {}
+
+
+def _starts(coordinate: jax.Array, size: int) -> np.ndarray:
+    """Return the start of each row for the sorted rows of the entries, kept as long as this array."""
+    key = id(coordinate), size
+    known = _STARTS.get(key)
+    if known is not None and known[0]() is coordinate:
+        return known[1]
+    starts = np.zeros(size + 1, np.int32)
+    np.cumsum(np.bincount(np.asarray(coordinate), minlength=size), out=starts[1:])
+    keep_starts(coordinate, starts)
+    return starts
+
+
+def keep_starts(coordinate: jax.Array, starts: np.ndarray) -> None:
+    """Keep the starts of rows that are known, as long as the array of the rows of the entries."""
+    key = id(coordinate), len(starts) - 1
+    _STARTS[key] = weakref.ref(coordinate, lambda _: _STARTS.pop(key, None)), starts
+
+
+def fits(shape: Sequence[int], nnz: int) -> bool:
+    """Return whether a matrix is suited for compressed rows: its size is not much larger than its number of entries."""
+    return len(shape) == 2 and max(*shape, nnz) < 2**31 - 1 and max(shape) <= 4 * nnz + 1024
+
+
+def rows_of(x: Sparse) -> Rows | None:
+    """Return the pattern of a matrix in sort order (of column-major entries: of the transpose); None if it has none."""
+    if x.padded or x.batch_shape or x.core_ndim != 2 or routines() is None or not fits(x.core_shape, x.nnz):
+        return None
+    if any(isinstance(c, jax.core.Tracer) or c.dtype != np.int32 for c in x.coords):
+        return None
+    first, second = x._keys()
+    m, n = x._sizes()
+    return Rows((m, n), _starts(first, m), np.asarray(second), (first, second))
+
+
+def transposed(x: Rows, values: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the pattern of the transpose, and values of the entries in its order."""
+    m, n = x.shape
+    starts, columns, moved = np.empty(n + 1, np.int32), empty(x.nnz, np.int32), empty(x.nnz, values.dtype)
+    routines().csr_tocsc(m, n, x.starts, x.columns, values, starts, columns, moved)
+    return Rows((n, m), starts, columns, x.origin[::-1]), moved
+
+
+def places(nnz: int) -> np.ndarray:
+    """Return the indices of the entries."""
+    return np.arange(nnz, dtype=np.int32)
+
+
+def union(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the union of two patterns, and for each entry its index in `x` and in `y`, or -1."""
+    # Both indices, counted from one, are the halves of one integer, which no sum makes zero.
+    pattern, both = _merged("csr_plus_csr", x, y, *_indices_as_halves(x, y), x.nnz + y.nnz)
+    return pattern, (both & 0xFFFFFFFF).astype(np.int32) - 1, (both >> 32).astype(np.int32) - 1
+
+
+def _indices_as_halves(x: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(1, x.nnz + 1, dtype=np.int64), np.arange(1, y.nnz + 1, dtype=np.int64) << 32
+
+
+def intersection(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the intersection of two patterns, and for each entry its index in `x` and in `y`."""
+    found = []
+    for values in ((places(x.nnz) + 1, np.ones(y.nnz, np.int32)), (np.ones(x.nnz, np.int32), places(y.nnz) + 1)):
+        pattern, at = _merged("csr_elmul_csr", x, y, *values, min(x.nnz, y.nnz))
+        found.append(at - 1)
+    return pattern, found[0], found[1]
+
+
+def _merged(
+    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, bound: int
+) -> tuple[Rows, np.ndarray]:
+    """Return the entries of an elementwise combination that are not zero."""
+    starts, columns, values = np.empty(x.shape[0] + 1, np.int32), empty(bound, np.int32), empty(bound, values_x.dtype)
+    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
+    getattr(routines(), routine)(*x.shape, *arguments)
+    total = int(starts[-1])
+    return Rows(x.shape, starts, _shortened(columns, total)), _shortened(values, total)
+
+
+def _shortened(values: np.ndarray, total: int) -> np.ndarray:
+    """Return the first elements; a copy, if it saves memory."""
+    if 4 * total >= 3 * len(values):
+        return values[:total]
+    result = empty(total, values.dtype)
+    result[:] = values[:total]
+    return result
+
+
+# ---- entries --------------------------------------------------------------------------------------------------------
+
+ROUTINES = {"add": "csr_plus_csr", "subtract": "csr_minus_csr", "multiply": "csr_elmul_csr"}
+"""The routines of elementwise functions, by the name of the function."""
+
+
+def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the sum, difference or product of two matrices, element by element, with the entries of the pattern."""
+    product = function == "multiply"
+    bound = min(x.nnz, y.nnz) if product else x.nnz + y.nnz
+    found, values = _merged(ROUTINES[function], x, y, values_x, values_y, bound)
+    # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
+    if found.nnz == _count(x, y, product) and not (product and np.isnan(values).any()):
+        return found, values
+    pattern, *sources = intersection(x, y) if product else union(x, y)
+    pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
+    with np.errstate(all="ignore"):
+        return pattern, getattr(np, function)(*pair)
+
+
+def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the values at indices; zero at -1."""
+    return np.append(values, np.zeros(1, values.dtype))[places]
+
+
+def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
+    ones = np.ones(x.nnz, np.int8), np.ones(y.nnz, np.int8)
+    if of_product:
+        return _merged("csr_elmul_csr", x, y, *ones, min(x.nnz, y.nnz))
+    return _merged("csr_plus_csr", x, y, *ones, x.nnz + y.nnz)
+
+
+_COUNTS: dict[tuple[int, ...], tuple[tuple[weakref.ref[jax.Array], ...], int]] = {}
+
+
+def _count(x: Rows, y: Rows, of_product: bool) -> int:
+    """Return the number of entries of the pattern of a sum or product, kept as long as both patterns."""
+    arrays = x.origin + y.origin
+    key = (*map(id, arrays), of_product)
+    known = _COUNTS.get(key)
+    if known is not None and len(arrays) == 4 and all(ref() is a for ref, a in zip(known[0], arrays, strict=True)):
+        return known[1]
+    pattern, _ = _pattern(x, y, of_product)
+    if len(arrays) == 4:
+        _COUNTS[key] = tuple(weakref.ref(a, lambda _: _COUNTS.pop(key, None)) for a in arrays), pattern.nnz
+    return pattern.nnz
+
+
+def multiply(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the product of two matrices, with every entry to which an elementary product contributes."""
+    (m, _), n = x.shape, y.shape[1]
+    total = routines().csr_matmat_maxnnz(m, n, x.starts, x.columns, y.starts, y.columns)
+    if total >= 2**31 - 1:
+        raise OverflowError(f"matmul: the product must have fewer than 2**31 - 1 entries, got {total}")
+    found, values = _product(x, y, values_x, values_y, total)
+    if found.nnz == total:
+        return found, values
+    ones = np.ones(x.nnz, np.float32), np.ones(y.nnz, np.float32)  # no sum of ones is zero, or overflows to zero
+    pattern, _ = _product(x, y, *ones, total)
+    _, _, at = union(pattern, found)
+    return pattern, _at(values, at)
+
+
+def _product(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, total: int) -> tuple[Rows, np.ndarray]:
+    """Return the entries of a product of matrices that are not zero."""
+    (m, _), n = x.shape, y.shape[1]
+    starts, columns, values = np.empty(m + 1, np.int32), empty(total, np.int32), empty(total, values_x.dtype)
+    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
+    routines().csr_matmat(m, n, *arguments)
+    total = int(starts[-1])
+    columns, values = columns[:total], values[:total]
+    routines().csr_sort_indices(m, starts, columns, values)
+    return Rows((m, n), starts, columns), values
+
+
+# ---- order ----------------------------------------------------------------------------------------------------------
+
+
+def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray | None:
+    """Return the indices that sort entries, stable: one counting sort for each dimension, the last one first.
+
+    The result is None if the dimensions are too large for that.
+    """
+    count = len(coordinates[0])
+    if routines() is None or max(*sizes, count) >= 2**31 - 1 or sum(sizes) > 4 * count:
+        return None
+    by = places(count)
+    for c, n in zip(coordinates[::-1], sizes[::-1], strict=True):
+        by = sort_stably(np.take(c, by), n, by)
+    return by
+
+
+def sort_stably(coordinate: np.ndarray, size: int, by: np.ndarray) -> np.ndarray:
+    """Return indices in the order of the coordinates that belong to them."""
+    starts, moved, unused = np.empty(size + 1, np.int32), empty(len(by), np.int32), np.empty(len(by), np.int8)
+    coordinate = np.asarray(coordinate, np.int32)
+    routines().coo_tocsr(size, 1, len(by), coordinate, by, unused, starts, moved, unused.copy())
+    return moved
+
+
+# ---- arrays of JAX --------------------------------------------------------------------------------------------------
+
+
+def has_values(*arrays: Any) -> bool:
+    """Return whether arrays have values in the memory of the host, and results may be made there, too."""
+    return not compiling() and not jax.config.jax_debug_nans and all(map(_is_local, arrays))
+
+
+def _is_local(array: Any) -> bool:
+    if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or array.committed:
+        return False
+    (device,) = array.devices()  # an array on several devices is committed
+    return device.platform == "cpu" and device == _first_device()
+
+
+def _first_device() -> Any:
+    """Return the device of new arrays."""
+    return jnp.zeros(()).device if jax.config.jax_default_device is not None else jax.local_devices()[0]
+
+
+def sparse(pattern: Rows, values: np.ndarray, order: tuple[int, ...], background: jax.Array | None = None) -> Sparse:
+    """Return a matrix with this pattern and these entries, sorted in this order of its dimensions."""
+    from .array import Sparse
+
+    data, rows, columns = jax.device_put((values, pattern.numbers(), pattern.columns))
+    keep_starts(rows, pattern.starts)
+    coordinates = (rows, columns) if order == (0, 1) else (columns, rows)
+    shape = pattern.shape if order == (0, 1) else pattern.shape[::-1]
+    return Sparse.make((data, *coordinates, background), (shape, order, False))
