@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.typing import Shape
+    from ..._core.typing import Result, Shape
 
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is faster than the first linear system with a matrix."""
@@ -79,6 +79,13 @@ def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
         "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
     )
     return solved(x1, x2, _solution)
+
+
+@solve.eager_kernel(Sparse, Array, when=is_solved_directly)
+def _solve_sparse_eagerly(x1: Sparse, x2: Array) -> Result:
+    """Let the host recognise the arrays of the matrix; the compiled call then solves the linear system."""
+    sparse_direct.remember(x1.data, *x1.coords)
+    return NotImplemented
 
 
 def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:
