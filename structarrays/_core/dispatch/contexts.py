@@ -38,6 +38,7 @@ class _Policies(NamedTuple):
     densify: DensifyPolicy = DensifyPolicy()
     strong_zeros: bool = True
     linalg: Literal["raise", "nan"] = "raise"
+    sparse_solver: str = "superlu"
     log: Any = None
     """The log that `record` and `explain` write to."""
 
@@ -115,6 +116,7 @@ class Policy(Generic[T]):
 densify_policy: Policy[DensifyPolicy] = Policy("densify")
 strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
+sparse_solver_policy: Policy[str] = Policy("sparse_solver")
 active: Policy[Any] = Policy("log")
 
 

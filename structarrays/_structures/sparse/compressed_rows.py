@@ -126,12 +126,9 @@ def places(nnz: int) -> np.ndarray:
 def union(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
     """Return the union of two patterns, and for each entry its index in `x` and in `y`, or -1."""
     # Both indices, counted from one, are the halves of one integer, which no sum makes zero.
-    pattern, both = _merged("csr_plus_csr", x, y, *_indices_as_halves(x, y), x.nnz + y.nnz)
+    halves = np.arange(1, x.nnz + 1, dtype=np.int64), np.arange(1, y.nnz + 1, dtype=np.int64) << 32
+    pattern, both = _merged("csr_plus_csr", x, y, *halves, x.nnz + y.nnz)
     return pattern, (both & 0xFFFFFFFF).astype(np.int32) - 1, (both >> 32).astype(np.int32) - 1
-
-
-def _indices_as_halves(x: Rows, y: Rows) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(1, x.nnz + 1, dtype=np.int64), np.arange(1, y.nnz + 1, dtype=np.int64) << 32
 
 
 def intersection(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
@@ -180,12 +177,14 @@ def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.
     pattern, *sources = intersection(x, y) if product else union(x, y)
     pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
     with np.errstate(all="ignore"):
-        return pattern, getattr(np, function)(*pair)
+        values = getattr(np, function)(*pair)
+    return pattern, values
 
 
 def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at indices; zero at -1."""
-    return np.append(values, np.zeros(1, values.dtype))[places]
+    result: np.ndarray = np.append(values, np.zeros(1, values.dtype))[places]
+    return result
 
 
 def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
@@ -268,19 +267,22 @@ def sort_stably(coordinate: np.ndarray, size: int, by: np.ndarray) -> np.ndarray
 
 def has_values(*arrays: Any) -> bool:
     """Return whether arrays have values in the memory of the host, and results may be made there, too."""
-    return not compiling() and not jax.config.jax_debug_nans and all(map(_is_local, arrays))
+    checked: bool = jax.config.jax_debug_nans  # type: ignore[attr-defined]  # JAX defines it at run time
+    return not checked and not compiling() and all(map(_is_local, arrays))
 
 
 def _is_local(array: Any) -> bool:
     if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or array.committed:
         return False
     (device,) = array.devices()  # an array on several devices is committed
-    return device.platform == "cpu" and device == _first_device()
+    here: bool = device.platform == "cpu" and device == _first_device()
+    return here
 
 
 def _first_device() -> Any:
     """Return the device of new arrays."""
-    return jnp.zeros(()).device if jax.config.jax_default_device is not None else jax.local_devices()[0]
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
+    return jax.local_devices()[0] if chosen is None else jnp.zeros(()).device
 
 
 def sparse(pattern: Rows, values: np.ndarray, order: tuple[int, ...], background: jax.Array | None = None) -> Sparse:

@@ -15,10 +15,11 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.contexts import densify_policy
+from ..._core.dispatch.contexts import densify_policy, sparse_solver_policy
 from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
+from ..._functions.linalg.sparse_solvers import SUPERLU
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
 from ..composite.block import Block
@@ -75,9 +76,9 @@ def _generically_regular_sparse(x: Sparse) -> bool:
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
 def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
-    remark(
-        "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
-    )
+    solver = sparse_solver_policy.value
+    name = "SuperLU" if solver == SUPERLU else f"the solver {solver!r}"
+    remark(f"{name} on the host, which keeps the factors of the last matrices; the cost follows from their fill")
     return solved(x1, x2, _solution)
 
 

@@ -26,14 +26,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ..._functions.linalg.sparse_solvers import PRECISIONS as PRECISIONS  # the data types that SuperLU supports
+from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
 from . import sparse_inverse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-PRECISIONS = ("float32", "float64", "complex64", "complex128")
-"""The data types that SuperLU supports."""
-
+    from collections.abc import Hashable, Iterator
 
 _COLUMNS = 8
 """With this number of right-hand sides at a time, SuperLU is up to twice as fast as with one or with all of them."""
@@ -56,6 +54,8 @@ class Factorization:
         finite counts as regular: its solutions are NaN, without an error.
     """
 
+    lu: Any
+
     def __init__(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> None:
         import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
 
@@ -64,9 +64,13 @@ class Factorization:
         rows = scipy.sparse.csr_array((data, second.astype(np.int32), begins), shape=(n, n))
         self.matrix: Any = rows.tocsc()
         self.finite = bool(np.isfinite(data).all())
-        self.lu: Any = _factors(self.matrix, definite) if self.finite else None
-        self.regular = not self.finite or (self.lu is not None and (not definite or self._is_definite()))
+        self.regular = self._factorize(definite) or not self.finite
         self._logarithms: tuple[Any, Any] | None = None
+
+    def _factorize(self, definite: bool) -> bool:
+        """Compute the factors of a finite matrix, and return whether it is regular."""
+        self.lu = _factors(self.matrix, definite) if self.finite else None
+        return self.lu is not None and (not definite or self._is_definite())
 
     def _is_definite(self) -> bool:
         """Return whether all pivots were found on the diagonal, and are positive."""
@@ -82,7 +86,7 @@ class Factorization:
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """Return the solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once if its residual requires it."""
-        if self.lu is None or not self.regular:
+        if not self.finite or not self.regular:
             return np.full(b.shape, np.nan, b.dtype)
         x = self._substituted(b, transposed)
         a = self.matrix.T if transposed else self.matrix
@@ -176,6 +180,58 @@ class Factorization:
         return result
 
 
+class RegisteredFactorization(Factorization):
+    """The factors of one matrix by a registered solver; see `linalg.register_sparse_solver`.
+
+    SuperLU computes elements of the inverse, and determinants unless the solver does.
+    """
+
+    def __init__(
+        self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, solver: str
+    ) -> None:
+        self._solver = SOLVERS[solver]
+        self._definite = definite
+        super().__init__(data, first, second, n, definite)
+
+    def _factorize(self, definite: bool) -> bool:
+        self.factors: Any = None
+        if self.finite:
+            try:
+                self.factors = self._solver.factorize(self.matrix, positive_definite=definite)
+            except np.linalg.LinAlgError:
+                return False
+        return self.finite
+
+    @functools.cached_property
+    def lu(self) -> Any:  # type: ignore[override]  # computed when it is needed
+        """SuperLU's factors; None if the matrix is singular or not finite."""
+        return _factors(self.matrix, self._definite and self.regular) if self.finite else None
+
+    @property
+    def nbytes(self) -> int:
+        size: int = self.matrix.nnz * (self.matrix.dtype.itemsize + 4)
+        if "lu" in self.__dict__:
+            size = super().nbytes
+        return size + int(getattr(self.factors, "nbytes", 0))
+
+    def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        x = np.array(self.factors.solve(np.asfortranarray(b), transposed), b.dtype)
+        if x.shape != b.shape:
+            raise ValueError(f"solve of a registered sparse solver must return shape {b.shape}, got {x.shape}")
+        return x
+
+    def _determinant(self) -> tuple[Any, Any]:
+        if self.factors is None or not hasattr(self.factors, "slogdet"):
+            return super()._determinant()
+        sign, logabsdet = self.factors.slogdet()
+        return sign, logabsdet
+
+    def _inverse_by_columns(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if self.factors is None:  # SuperLU found pivots
+            return np.full(first.shape, np.nan, self.matrix.dtype)
+        return super()._inverse_by_columns(first, second)
+
+
 def _factors(matrix: Any, definite: bool) -> Any:
     """Return SuperLU's factors; None if the matrix is singular."""
     from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
@@ -250,16 +306,29 @@ class Cache:
         with self._lock:
             self._slots.clear()
 
-    def get(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
+    def get(
+        self,
+        data: np.ndarray,
+        first: np.ndarray,
+        second: np.ndarray,
+        n: int,
+        definite: bool,
+        solver: str = SUPERLU,
+    ) -> Factorization:
         """Return the factorisation of a matrix, computed if it is not in the cache."""
-        key = _digest(data, first, second, n, definite)
+        if solver != SUPERLU and str(data.dtype) not in SOLVERS[solver].dtypes:
+            solver = SUPERLU
+        key = _digest(data, first, second, n, definite, solver)
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
         with slot.lock:  # only threads with the same matrix wait
             if slot.value is not None:
                 return slot.value
-            slot.value = factorize(data, first, second, n, definite)
+            if solver == SUPERLU:
+                slot.value = factorize(data, first, second, n, definite)
+            else:
+                slot.value = RegisteredFactorization(data, first, second, n, definite, solver)
         self._forget_oldest()
         return slot.value
 
@@ -285,8 +354,10 @@ class _Slot:
         self.lock, self.value = threading.Lock(), None
 
 
-def _digest(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> bytes:
-    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite}".encode(), digest_size=32)
+def _digest(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, solver: str = SUPERLU
+) -> bytes:
+    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite} {solver}".encode(), digest_size=32)
     for array in (data, first, second):
         digest.update(_digest_of(array, may_change=array is data))
     return digest.digest()
@@ -378,7 +449,7 @@ def _mark(array: np.ndarray) -> tuple[int, float]:
 
 
 @functools.cache
-def _weights(kind: type) -> tuple[np.ndarray, np.ndarray]:
+def _weights(kind: Hashable) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng()
     odd = rng.integers(0, 1 << 63, _BLOCK, np.uint64) * np.uint64(2) + np.uint64(1)
     return odd, rng.uniform(1, 2, _BLOCK).astype(kind)
@@ -397,7 +468,14 @@ FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 
 
 def _matrices(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, *, whatever: bool = False
+    data: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    n: int,
+    definite: bool,
+    solver: str,
+    *,
+    whatever: bool = False,
 ) -> Iterator[tuple[tuple[int, ...], Factorization, slice]]:
     """Yield for each matrix of a stack its index, its factorisation, and the slice of its entries without padding.
 
@@ -409,14 +487,21 @@ def _matrices(
         one = [a[place] for a in arrays]
         inside = slice(0, np.count_nonzero(one[1] < n))
         values, i, j = (a[inside] for a in one)
-        factorization = FACTORIZATIONS.get(values, i, j, n, definite)
+        factorization = FACTORIZATIONS.get(values, i, j, n, definite, solver)
         if whatever and definite and not factorization.regular:
-            factorization = FACTORIZATIONS.get(values, i, j, n, False)
+            factorization = FACTORIZATIONS.get(values, i, j, n, False, solver)
         yield place, factorization, inside
 
 
 def solve(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, b: np.ndarray, *, definite: bool, transposed: bool
+    data: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    b: np.ndarray,
+    *,
+    definite: bool,
+    transposed: bool,
+    solver: str = SUPERLU,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and whether each matrix is regular.
 
@@ -428,7 +513,7 @@ def solve(
     b = np.broadcast_to(b, (*batch, n, k))
     x, regular = np.empty(b.shape, b.dtype), np.empty(batch, bool)
     own = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
-    for place, factorization, _ in _matrices(data, first, second, n, definite):
+    for place, factorization, _ in _matrices(data, first, second, n, definite, solver):
         its = tuple(slice(None) if size == 1 else i for size, i in zip(own, place, strict=True))
         columns = np.moveaxis(b[its], -2, 0)
         solution = factorization.solve(columns.reshape(n, -1), transposed)
@@ -438,21 +523,23 @@ def solve(
 
 
 def slogdet(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool, solver: str = SUPERLU
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the signs and logarithms of the determinants ``(...)``."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
-    for place, factorization, _ in _matrices(data, first, second, n, definite, whatever=True):
+    for place, factorization, _ in _matrices(data, first, second, n, definite, solver, whatever=True):
         sign[place], logabsdet[place] = factorization.logarithms()
     return sign, logabsdet
 
 
-def inverse_at(data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool) -> tuple[np.ndarray]:
+def inverse_at(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool, solver: str = SUPERLU
+) -> tuple[np.ndarray]:
     """Return ``inv(A)[second, first]``, the inverses at the pattern of the transposes; zero at padding."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     result = np.zeros(batch + data.shape[-1:], data.dtype)
     first, second = (np.broadcast_to(a, result.shape) for a in (first, second))
-    for place, factorization, inside in _matrices(data, first, second, n, definite, whatever=True):
+    for place, factorization, inside in _matrices(data, first, second, n, definite, solver, whatever=True):
         result[place][inside] = factorization.inverse_at(first[place][inside], second[place][inside])
     return (result,)
