@@ -19,7 +19,7 @@ from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll,
 from ..._functions.searching import nonzero_kernels
 from ..._functions.utility import diff
 from ..sparse.array import Sparse
-from ..sparse.indexing import in_core, is_run_of_lines, joinable, run_of_lines, selected
+from ..sparse.indexing import box, in_core, is_run_of_lines, joinable, run_of_lines, selected
 from ..sparse.sparse_elementwise import _as_sparse
 from ..sparse.sparse_joins import has_sparse_form, to_sparse
 from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
@@ -84,7 +84,8 @@ def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tupl
     if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
         return run_of_lines(x, key)
     if axis is None:
-        return NotImplemented
+        part = box(x, key) if type(x) is Sparse else None
+        return NotImplemented if part is None else part
     *integers, places = operands
     batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]
     if key[:batch] != tuple(whole[:batch]):

@@ -133,11 +133,10 @@ def union(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
 
 def intersection(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
     """Return the intersection of two patterns, and for each entry its index in `x` and in `y`."""
-    found = []
-    for values in ((places(x.nnz) + 1, np.ones(y.nnz, np.int32)), (np.ones(x.nnz, np.int32), places(y.nnz) + 1)):
-        pattern, at = _merged("csr_elmul_csr", x, y, *values, min(x.nnz, y.nnz))
-        found.append(at - 1)
-    return pattern, found[0], found[1]
+    bound = min(x.nnz, y.nnz)
+    pattern, place_x = _merged("csr_elmul_csr", x, y, places(x.nnz) + 1, np.ones(y.nnz, np.int32), bound)
+    _, place_y = _merged("csr_elmul_csr", x, y, np.ones(x.nnz, np.int32), places(y.nnz) + 1, bound)
+    return pattern, place_x - 1, place_y - 1
 
 
 def _merged(
@@ -235,6 +234,73 @@ def _product(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, total
     columns, values = columns[:total], values[:total]
     routines().csr_sort_indices(m, starts, columns, values)
     return Rows((m, n), starts, columns), values
+
+
+# ---- selections -----------------------------------------------------------------------------------------------------
+
+
+def selected(x: Sparse, key: Sequence[slice | np.ndarray]) -> Sparse | None:
+    """Return the rows and columns of a matrix that a slice or an index array for each dimension selects.
+
+    Indices may be repeated, and must not be negative. The result is None if the routines do not apply.
+    """
+    pattern = rows_of(x)
+    if pattern is None or x.dtype not in DTYPES or not has_values(x.data):
+        return None
+    values, (first, second) = np.asarray(x.data), (key[i] for i in x.order)
+    if isinstance(first, slice) and isinstance(second, slice) and first.step == second.step == 1:
+        (top, bottom, _), (left, right, _) = (k.indices(n) for k, n in zip((first, second), pattern.shape, strict=True))
+        bottom, right = max(top, bottom), max(left, right)
+        arguments = *pattern.shape, pattern.starts, pattern.columns, values, top, bottom, left, right
+        starts, columns, values = routines().get_csr_submatrix(*arguments)
+        return sparse(Rows((bottom - top, right - left), starts, columns), values, x.order, x.background)
+    pattern, values = _selected_rows(pattern, values, first)
+    if not (isinstance(second, slice) and second.indices(pattern.shape[1]) == (0, pattern.shape[1], 1)):
+        pattern, values = _selected_columns(pattern, values, second)
+    return sparse(pattern, values, x.order, x.background)
+
+
+def _selected_rows(x: Rows, values: np.ndarray, key: slice | np.ndarray) -> tuple[Rows, np.ndarray]:
+    (m, n), starts = x.shape, x.starts
+    if isinstance(key, slice) and key.indices(m)[2] == 1:
+        start, stop, _ = key.indices(m)
+        stop = max(start, stop)
+        entries = slice(starts[start], starts[stop])
+        return Rows((stop - start, n), starts[start : stop + 1] - starts[start], x.columns[entries]), values[entries]
+    index = _indices(key, m)
+    counts = np.take(np.diff(starts), index)
+    _check_count(int(counts.sum(dtype=np.int64)))
+    begins = np.zeros(len(index) + 1, np.int32)
+    np.cumsum(counts, out=begins[1:])
+    columns, chosen = empty(begins[-1], np.int32), empty(begins[-1], values.dtype)
+    routines().csr_row_index(len(index), index, starts, x.columns, values, columns, chosen)
+    return Rows((len(index), n), begins, columns), chosen
+
+
+def _selected_columns(x: Rows, values: np.ndarray, key: slice | np.ndarray) -> tuple[Rows, np.ndarray]:
+    m, n = x.shape
+    index = _indices(key, n)
+    counts = np.bincount(index, minlength=n)
+    if counts.max(initial=0) > 1:
+        _check_count(int(np.take(counts, x.columns).sum()))
+    offsets, starts = np.zeros(n, np.int32), np.empty(m + 1, np.int32)
+    routines().csr_column_index1(len(index), index, m, n, x.starts, x.columns, offsets, starts)
+    columns, chosen = empty(starts[-1], np.int32), empty(starts[-1], values.dtype)
+    increasing = not len(index) or bool((np.diff(index) >= 0).all())
+    order = places(len(index)) if increasing else sort_stably(index, n, places(len(index)))
+    routines().csr_column_index2(order, offsets, x.nnz, x.columns, values, columns, chosen)
+    if not increasing or counts.max(initial=0) > 1:
+        routines().csr_sort_indices(m, starts, columns, chosen)
+    return Rows((m, len(index)), starts, columns), chosen
+
+
+def _indices(key: slice | np.ndarray, size: int) -> np.ndarray:
+    return np.arange(*key.indices(size), dtype=np.int32) if isinstance(key, slice) else np.asarray(key, np.int32)
+
+
+def _check_count(count: int) -> None:
+    if count >= 2**31 - 1:
+        raise OverflowError(f"the result must have fewer than 2**31 - 1 entries, got {count}")
 
 
 # ---- order ----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
 from . import sparse_inverse
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Iterator
 
 _COLUMNS = 8
 """With this number of right-hand sides at a time, SuperLU is up to twice as fast as with one or with all of them."""
@@ -203,7 +203,7 @@ class RegisteredFactorization(Factorization):
         return self.finite
 
     @functools.cached_property
-    def lu(self) -> Any:  # type: ignore[override]  # computed when it is needed
+    def lu(self) -> Any:
         """SuperLU's factors; None if the matrix is singular or not finite."""
         return _factors(self.matrix, self._definite and self.regular) if self.finite else None
 
@@ -437,7 +437,7 @@ def _mark(array: np.ndarray) -> tuple[int, float]:
     """
     words, numbers = array.reshape(-1).view(np.uint64), array.reshape(-1).view(array.real.dtype)
     of_words, of_numbers = 0, 0.0
-    odd, weights = _weights(numbers.dtype.type)
+    odd, weights = _weights(numbers.dtype)
     for start in range(0, len(words), _BLOCK):
         part = words[start : start + _BLOCK]
         of_words = (of_words * 3 + int(np.einsum("i,i", part, odd[: len(part)]))) % (1 << 64)
@@ -449,10 +449,10 @@ def _mark(array: np.ndarray) -> tuple[int, float]:
 
 
 @functools.cache
-def _weights(kind: Hashable) -> tuple[np.ndarray, np.ndarray]:
+def _weights(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng()
     odd = rng.integers(0, 1 << 63, _BLOCK, np.uint64) * np.uint64(2) + np.uint64(1)
-    return odd, rng.uniform(1, 2, _BLOCK).astype(kind)
+    return odd, rng.uniform(1, 2, _BLOCK).astype(dtype)
 
 
 def factorize(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:

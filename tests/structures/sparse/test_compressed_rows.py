@@ -173,6 +173,53 @@ def test_other_orders(rng):
     assert np.array_equal(np.asarray(cube._in_order((2, 0, 1)).to_dense()), np.asarray(cube.to_dense()))
 
 
+KEYS = (
+    np.s_[2:20],
+    np.s_[:, 3:9],
+    np.s_[2:20, 3:9],
+    np.s_[::2],
+    np.s_[1:30:3, ::4],
+    np.s_[:, ::-1],
+    np.s_[::-1],
+    np.s_[30:2:-3, 20::-2],
+    np.s_[5:5],
+    np.s_[:, 5:5],
+    np.s_[[3, 3, -1, 0]],
+    np.s_[:, [3, 3, -1, 0]],
+    np.s_[[7]],
+    np.s_[:, np.arange(30)],
+)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64", "bool"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_selections(rng, key, dtype, transposed):
+    x, a = pair(rng, dtype, transposed=transposed)
+    with sa.densify("error"):
+        check(x[key], a[key], a[key] != 0)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_selections_with_a_background(rng, transposed):
+    x, a = pair(rng, "float64", transposed=transposed)
+    for key in KEYS:
+        np.testing.assert_allclose(np.asarray(sa.exp(x)[key].to_dense()), np.exp(a)[key])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_permutations(rng, dtype, transposed):
+    x, a = pair(rng, dtype, transposed=transposed)
+    for of in (dtype, "float64"):
+        rows, columns = rng.permutation(40), rng.permutation(30)
+        left, right = sa.Permutation(rows, dtype=of), sa.Permutation(columns, dtype=of)
+        moved = np.eye(40, dtype=of)[rows] @ a
+        check(left @ x, moved, moved != 0)
+        moved = a @ np.eye(30, dtype=of)[columns]
+        check(x @ right, moved, moved != 0)
+
+
 def test_sort_is_stable(rng):
     coordinates = [rng.integers(0, n, 1000) for n in (5, 7, 11)]
     by = compressed_rows.sort(coordinates, (5, 7, 11))
