@@ -15,7 +15,6 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.flattening import as_indices, barred
 from ..._core.array.operands import allow_dense
-from ..._core.array.sharing import jit
 from ..._core.assumptions import carried
 from ..._core.dispatch.contexts import densify_policy, strong_zeros_policy
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
@@ -27,14 +26,12 @@ from ..banded.diagonal import Diagonal
 from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype, is_plain_matrix, zero_sparse
-from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_joins import has_sparse_form, sparse_with_values, to_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..._core.typing import Result
-
-_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
 def _is_matrix(x: Sparse, *args: Any, **static: Any) -> bool:
@@ -101,7 +98,7 @@ def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
-    x1, x2 = (x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2))
+    x1, x2 = (sparse_with_values(x) for x in (x1, x2))
     if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
         return NotImplemented
     return _exact_product(x1, x2)

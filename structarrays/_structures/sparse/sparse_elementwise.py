@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.flattening import as_indices, barred, opened_arguments
-from ..._core.array.sharing import complete, incomplete, jit
+from ..._core.array.sharing import complete, incomplete
 from ..._core.assumptions import carried_by_sum
 from ..._core.dispatch import explicit
 from ..._core.dispatch.registry import FUNCTIONS
@@ -24,7 +24,7 @@ from ..._core.families.join import is_zero_outside
 from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse
-from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_joins import has_sparse_form, sparse_with_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
         [Sequence[np.ndarray], Sequence[np.ndarray], Sequence[int]], tuple[list[np.ndarray], np.ndarray, np.ndarray]
     ]
     Pair: TypeAlias = tuple[tuple[jax.Array, jax.Array | None], tuple[jax.Array, jax.Array | None]]
-
-_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
-
 
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
@@ -61,7 +58,7 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
     if _have_one_pattern(x, y):
         return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
-    x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
+    x, y = (sparse_with_values(a) for a in (x, y))
     if any(isinstance(c, jax.core.Tracer) for a in (x, y) for c in a.coords):
         return NotImplemented
     try:

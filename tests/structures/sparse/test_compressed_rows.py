@@ -220,6 +220,27 @@ def test_permutations(rng, dtype, transposed):
         check(x @ right, moved, moved != 0)
 
 
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.matmul])
+def test_compiled_functions_of_constant_patterns_do_not_sort(rng, operation):
+    """XLA would sort constants while it compiles."""
+    n = 2000
+    x = sa.Sparse(rng.normal(size=n), (rng.permutation(n), rng.permutation(n)), (n, n))
+    for offsets in ((0,), (-1, 0, 3)):
+        diagonals = [rng.normal(size=n - abs(k)) for k in offsets]
+
+        def function(diagonals, offsets=offsets):
+            other = sa.Banded(diagonals, offsets, (n, n)) if len(offsets) > 1 else sa.Diagonal(diagonals[0])
+            return operation(x, other)
+
+        assert "stablehlo.sort" not in jax.jit(function).lower(diagonals).as_text()
+        result, eager = jax.jit(function)(diagonals), function(diagonals)
+        assert result.nnz == eager.nnz
+        expected = np.asarray(eager.to_dense())
+        np.testing.assert_allclose(np.asarray(result.to_dense()), expected, rtol=1e-12, atol=1e-14)
+        other = sum(np.diag(d, k) for d, k in zip(diagonals, offsets, strict=True))
+        np.testing.assert_allclose(expected, operation(np.asarray(x.to_dense()), other), rtol=1e-12, atol=1e-14)
+
+
 def test_sort_is_stable(rng):
     coordinates = [rng.integers(0, n, 1000) for n in (5, 7, 11)]
     by = compressed_rows.sort(coordinates, (5, 7, 11))
