@@ -151,6 +151,10 @@ class Sparse(EntryArray):
         """
         if not hasattr(x, "tocoo"):
             raise TypeError(f"x must be an array of scipy.sparse, got {type(x).__name__}")
+        pattern = compressed_rows.of_scipy(x)
+        if pattern is not None:
+            leaves, (_, meta, _) = compressed_rows.sparse(pattern, compressed_rows.copied(x.data), (0, 1))._value
+            return cls.make(leaves, meta)
         x = x.tocoo()
         return cls(x.data, tuple(x.coords), x.shape)
 

@@ -110,6 +110,25 @@ def rows_of(x: Sparse) -> Rows | None:
     return Rows((m, n), _starts(first, m), np.asarray(second), (first, second))
 
 
+def of_scipy(x: Any) -> Rows | None:
+    """Return the pattern of a SciPy matrix in compressed rows without duplicates, copied; None for other arrays."""
+    if getattr(x, "format", "") != "csr" or x.ndim != 2 or x.indices.dtype != np.int32 or not fits(x.shape, x.nnz):
+        return None
+    canonical = x.dtype in DTYPES and jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype and x.has_canonical_format
+    if routines() is None or compiling() or not canonical or len(x.data) != x.nnz:
+        return None
+    if x.nnz and not 0 <= x.indices.min() <= x.indices.max() < x.shape[1]:
+        return None
+    return Rows(tuple(map(int, x.shape)), x.indptr.astype(np.int32), copied(x.indices))
+
+
+def copied(values: np.ndarray) -> np.ndarray:
+    """Return a copy in memory that XLA uses."""
+    result = empty(len(values), values.dtype)
+    result[:] = values
+    return result
+
+
 def transposed(x: Rows, values: np.ndarray) -> tuple[Rows, np.ndarray]:
     """Return the pattern of the transpose, and values of the entries in its order."""
     m, n = x.shape

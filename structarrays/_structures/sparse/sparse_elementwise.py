@@ -129,7 +129,11 @@ def _in_compressed_rows(
             rows_y, values_y = compressed_rows.transposed(rows_y, values_y)
         pattern, values = compressed_rows.combine(function.name, rows_x, rows_y, values_x, values_y)
         of_one = next((a for a in (x, y) if a.order == x.order and a.nnz == pattern.nnz), None)
-        result = compressed_rows.sparse(pattern, values, x.order) if of_one is None else of_one.with_data(values)
+        result = (
+            compressed_rows.sparse(pattern, values, x.order)
+            if of_one is None
+            else of_one.with_data(jax.device_put(values))
+        )
         return carried_by_sum(function.name, [a.assuming(tags) for a, tags in zip((x, y), assumptions)], result)
     sources = None
     if x.order != y.order:

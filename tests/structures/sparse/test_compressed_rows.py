@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 
 import structarrays as sa
 from structarrays._structures.sparse import compressed_rows
@@ -171,6 +172,21 @@ def test_other_orders(rng):
     check(turned._in_order((0, 1)), a, a != 0)
     cube = sa.Sparse(np.arange(1.0, 6), ([0, 1, 1, 2, 2], [1, 0, 1, 0, 1], [3, 2, 1, 0, 3]), (3, 2, 4))
     assert np.array_equal(np.asarray(cube._in_order((2, 0, 1)).to_dense()), np.asarray(cube.to_dense()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "bool"])
+def test_conversion_from_scipy_copies(rng, dtype):
+    dense = (rng.integers(1, 9, SHAPE) * (rng.random(SHAPE) < 0.1)).astype(dtype)
+    matrix = scipy.sparse.csr_array(dense.astype("float64")).astype(dtype)
+    for one in (matrix, matrix.tocsc(), matrix.tocoo(copy=True)):
+        result = sa.Sparse.from_scipy(one)
+        one.data[:] = 0
+        check(result, dense, dense != 0)
+        check(result + result.mT.mT, dense + dense, dense != 0) if dtype != "bool" else None
+    unsorted = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    np.testing.assert_array_equal(np.asarray(sa.Sparse.from_scipy(unsorted).to_dense()), [[2.0, 0.0, 4.0]])
+    empty = sa.Sparse.from_scipy(scipy.sparse.csr_array((3, 4)))
+    assert empty.shape == (3, 4) and empty.nnz == 0
 
 
 KEYS = (
