@@ -20,7 +20,7 @@ import numpy as np
 from ..._core.dispatch.tracing import compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .array import Sparse
 
@@ -42,8 +42,11 @@ def routines() -> Any:
 
 def empty(count: int, dtype: Any) -> np.ndarray:
     """Return an array without values, in 64-byte-aligned memory, which XLA uses without a copy."""
-    dtype = np.dtype(dtype)
-    memory = np.empty(count * dtype.itemsize + 64, np.uint8)
+    return _aligned(np.empty, count, np.dtype(dtype))
+
+
+def _aligned(make: Callable[..., np.ndarray], count: int, dtype: np.dtype) -> np.ndarray:
+    memory = make(count * dtype.itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + count * dtype.itemsize].view(dtype)
 
@@ -253,6 +256,30 @@ def _product(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, total
     columns, values = columns[:total], values[:total]
     routines().csr_sort_indices(m, starts, columns, values)
     return Rows((m, n), starts, columns), values
+
+
+# ---- the dense form -------------------------------------------------------------------------------------------------
+
+_FILLED_BY_XLA = 1 << 16
+"""Up to this number of elements, a compiled call is faster."""
+
+
+def dense_form(x: Sparse) -> jax.Array | None:
+    """Return the dense form of a large matrix without a background; None if the routines do not apply."""
+    pattern = rows_of(x)
+    m, n = x.core_shape[0], x.core_shape[-1]
+    if pattern is None or m * n <= _FILLED_BY_XLA or x.background is not None or x.dtype not in DTYPES:
+        return None
+    if not has_values(x.data):
+        return None
+    # The system gives memory that is zero, and maps only what is written.
+    result = _aligned(np.zeros, m * n, x.dtype).reshape(m, n)
+    if x.order == (0, 1):
+        routines().csr_todense(m, n, pattern.starts, pattern.columns, np.asarray(x.data), result.reshape(-1))
+    else:
+        result[pattern.columns, pattern.numbers()] = np.asarray(x.data)
+    whole: jax.Array = jax.device_put(result)
+    return whole
 
 
 # ---- selections -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ..._core.array.dense import Dense
 from ..._core.families.batch import concat_pair
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
+from ..._functions.dense_form import to_dense
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
@@ -26,7 +27,16 @@ from .sparse_joins import has_sparse_form, to_sparse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._core.typing import DTypeLike, Shape
+    from ..._core.typing import DTypeLike, Result, Shape
+
+# ---- the dense form ---------------------------------------------------------------------------------------------------
+
+
+@to_dense.eager_kernel(Sparse)
+def _to_dense_sparse_eagerly(x: Sparse) -> Result:
+    data = compressed_rows.dense_form(x)
+    return NotImplemented if data is None else Dense.make((data,))
+
 
 # ---- boxes ------------------------------------------------------------------------------------------------------------
 

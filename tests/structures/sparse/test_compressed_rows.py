@@ -189,6 +189,23 @@ def test_conversion_from_scipy_copies(rng, dtype):
     assert empty.shape == (3, 4) and empty.nnz == 0
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int16", "bool"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_large_dense_forms(rng, dtype, transposed):
+    x, a = pair(rng, dtype, (300, 500), 2000, transposed)
+    dense = x.to_dense()
+    np.testing.assert_array_equal(np.asarray(dense), a)
+    assert dense.dtype == a.dtype
+    other = x.to_dense()
+    other[0, 0] = 1
+    other[5] = 0
+    a[0, 0] = 1
+    a[5] = 0
+    np.testing.assert_array_equal(np.asarray(other), a)
+    shifted = sa.exp(sa.real(x).astype("float64")) if dtype == "complex128" else sa.exp(x.astype("float64"))
+    np.testing.assert_allclose(np.asarray(shifted.to_dense()), np.exp(np.asarray(x.to_dense()).real.astype("float64")))
+
+
 KEYS = (
     np.s_[2:20],
     np.s_[:, 3:9],
