@@ -122,7 +122,8 @@ def of_scipy(x: Any) -> Rows | None:
         return None
     if x.nnz and not 0 <= x.indices.min() <= x.indices.max() < x.shape[1]:
         return None
-    return Rows(tuple(map(int, x.shape)), x.indptr.astype(np.int32), copied(x.indices))
+    m, n = map(int, x.shape)
+    return Rows((m, n), x.indptr.astype(np.int32), copied(x.indices))
 
 
 def copied(values: np.ndarray) -> np.ndarray:
