@@ -25,8 +25,8 @@ from ..blocks.block_banded import BlockBanded
 from ..composite.block import Block
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
+from . import array_digests, sparse_direct, sparse_systems
 from . import numerics as pattern_kernel
-from . import sparse_direct, sparse_systems
 from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
@@ -85,7 +85,7 @@ def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
 @solve.eager_kernel(Sparse, Array, when=is_solved_directly)
 def _solve_sparse_eagerly(x1: Sparse, x2: Array) -> Result:
     """Let the host recognise the arrays of the matrix; the compiled call then solves the linear system."""
-    sparse_direct.remember(x1.data, *x1.coords)
+    array_digests.remember(x1.data, *x1.coords)
     return NotImplemented
 
 

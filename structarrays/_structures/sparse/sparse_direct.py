@@ -20,15 +20,13 @@ import collections
 import functools
 import hashlib
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from ..._functions.linalg.sparse_solvers import PRECISIONS as PRECISIONS  # the data types that SuperLU supports
 from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
-from . import sparse_inverse
+from . import array_digests, sparse_inverse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,9 +77,9 @@ class Factorization:
 
     @property
     def nbytes(self) -> int:
-        """The approximate size, including the copies of L and U that SciPy keeps after access."""
+        """The approximate size, including magnitudes, and the copies of L and U that SciPy keeps after access."""
         each: int = self.matrix.dtype.itemsize + 4
-        entries: int = self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
+        entries: int = 2 * self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
         return entries * each
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
@@ -104,9 +102,10 @@ class Factorization:
 
     def _is_accurate(self, r: np.ndarray, x: np.ndarray, b: np.ndarray) -> bool:
         """Return whether the backward error is small by a bound from the diagonal, which takes no product."""
-        size = self._diagonal[:, None] * abs(x)
-        size += abs(b)
-        size *= 32 * np.finfo(b.dtype).eps
+        with np.errstate(all="ignore"):
+            size = self._diagonal[:, None] * abs(x)
+            size += abs(b)
+            size *= 32 * np.finfo(b.dtype).eps
         return bool((abs(r) <= size).all())
 
     @functools.cached_property
@@ -359,100 +358,8 @@ def _digest(
 ) -> bytes:
     digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite} {solver}".encode(), digest_size=32)
     for array in (data, first, second):
-        digest.update(_digest_of(array, may_change=array is data))
+        digest.update(array_digests.digest_of(array, may_change=array is data))
     return digest.digest()
-
-
-def _digest_of(array: np.ndarray, may_change: bool) -> bytes:
-    """Return the hash of an array, from memory if it is the buffer of a known array of JAX."""
-    known = _KNOWN.get(array.ctypes.data)
-    if known is None or not known.has(array):
-        return _content(array)
-    mark = _mark(array) if may_change else None
-    if known.digest is None or known.mark != mark:
-        known.digest, known.mark = _content(array), mark
-    return known.digest
-
-
-def _content(array: np.ndarray) -> bytes:
-    contiguous: Any = np.ascontiguousarray(array)  # NumPy's types declare the buffer protocol only for later versions
-    return hashlib.blake2b(contiguous, digest_size=32).digest()
-
-
-class _Known:
-    """The hash of the content of an array of JAX, valid as long as the array exists.
-
-    While an array exists and is not deleted, no other content can be at its address: JAX does not change its memory,
-    and donation deletes it. Foreign code may still write to entries in memory that it shares with JAX (`from_dlpack`),
-    so `mark`, a fast checksum of the entries, is compared, too. Coordinates are sorted copies.
-    """
-
-    __slots__ = ("digest", "mark", "nbytes", "ref")
-
-    def __init__(self, array: jax.Array, address: int) -> None:
-        self.ref = weakref.ref(array, lambda ref: _forget(address, ref))
-        self.nbytes = array.nbytes
-        self.digest: bytes | None = None
-        self.mark: tuple[int, float] | None = None
-
-    def has(self, buffer: np.ndarray) -> bool:
-        """Return whether a buffer at the address of the array is the whole array."""
-        array = self.ref()
-        whole = buffer.nbytes == self.nbytes and buffer.flags.c_contiguous
-        return whole and array is not None and not array.is_deleted()
-
-
-_KNOWN: dict[int, _Known] = {}
-"""Arrays of JAX by the addresses of their buffers."""
-
-
-def remember(*arrays: jax.Array) -> None:
-    """Let the cache recognise these arrays by their identity, so that it hashes their content once."""
-    for array in arrays:
-        if isinstance(array, jax.core.Tracer) or not array.nbytes or array.nbytes % 8:
-            continue
-        if not isinstance(array.sharding, jax.sharding.SingleDeviceSharding):
-            continue
-        address = array.unsafe_buffer_pointer()
-        known = _KNOWN.get(address)
-        if known is None or known.ref() is not array:
-            _KNOWN[address] = _Known(array, address)
-
-
-def _forget(address: int, ref: weakref.ref[jax.Array]) -> None:
-    known = _KNOWN.get(address)
-    if known is not None and known.ref is ref:
-        del _KNOWN[address]
-
-
-_BLOCK = 1 << 16
-"""The number of elements that the checksum of an array processes at a time."""
-
-
-def _mark(array: np.ndarray) -> tuple[int, float]:
-    """Return a checksum of an array: sums of its words and of its numbers with random weights.
-
-    The first sum shows changes of low bits, the second one changes of high bits, such as signs. If it is NaN, no mark
-    equals another.
-    """
-    words, numbers = array.reshape(-1).view(np.uint64), array.reshape(-1).view(array.real.dtype)
-    of_words, of_numbers = 0, 0.0
-    odd, weights = _weights(numbers.dtype)
-    for start in range(0, len(words), _BLOCK):
-        part = words[start : start + _BLOCK]
-        of_words = (of_words * 3 + int(np.einsum("i,i", part, odd[: len(part)]))) % (1 << 64)
-    with np.errstate(all="ignore"):
-        for start in range(0, len(numbers), _BLOCK):
-            part = numbers[start : start + _BLOCK]
-            of_numbers = of_numbers * 0.9 + float(part @ weights[: len(part)])
-    return of_words, of_numbers
-
-
-@functools.cache
-def _weights(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng()
-    odd = rng.integers(0, 1 << 63, _BLOCK, np.uint64) * np.uint64(2) + np.uint64(1)
-    return odd, rng.uniform(1, 2, _BLOCK).astype(dtype)
 
 
 def factorize(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:

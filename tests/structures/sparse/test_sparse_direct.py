@@ -12,7 +12,13 @@ from sparse_matrices import laplacian, random_matrix
 
 import structarrays as sa
 from structarrays._numerics import host_calls
-from structarrays._structures.sparse import compressed_rows, sparse_direct, sparse_inverse, sparse_systems
+from structarrays._structures.sparse import (
+    array_digests,
+    compressed_rows,
+    sparse_direct,
+    sparse_inverse,
+    sparse_systems,
+)
 
 N = 300
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -71,13 +77,13 @@ def test_the_cache_is_bounded(made):
 @pytest.fixture
 def hashed(monkeypatch):
     """The sizes of the arrays whose content is hashed, in order."""
-    sizes, original = [], sparse_direct._content
+    sizes, original = [], array_digests._content
 
     def content(array):
         sizes.append(array.nbytes)
         return original(array)
 
-    monkeypatch.setattr(sparse_direct, "_content", content)
+    monkeypatch.setattr(array_digests, "_content", content)
     return sizes
 
 
@@ -112,10 +118,10 @@ def test_deleted_and_collected_arrays_are_forgotten(hashed):
     for seed in range(1, 20):  # new arrays at old addresses
         a, b = system(seed)
         check_solution(a, b)
-        before = len(sparse_direct._KNOWN)
+        before = len(array_digests._KNOWN)
         del a
         gc.collect()
-        assert len(sparse_direct._KNOWN) < before
+        assert len(array_digests._KNOWN) < before
 
 
 def test_donated_arrays_are_forgotten():
