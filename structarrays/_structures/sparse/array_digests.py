@@ -61,7 +61,9 @@ _KNOWN: dict[int, _Known] = {}
 def remember(*arrays: jax.Array) -> None:
     """Let the cache recognise these arrays by their identity, so that it hashes their content once."""
     for array in arrays:
-        if isinstance(array, jax.core.Tracer) or not array.nbytes or array.nbytes % 8:
+        if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array):
+            continue
+        if not array.nbytes or array.nbytes % 8:
             continue
         if {device.platform for device in array.devices()} != {"cpu"} or len(array.devices()) > 1:
             continue

@@ -120,7 +120,7 @@ def _in_compressed_rows(
 ) -> Any:
     """Return the function of two matrices by the routines of SciPy; None if these do not apply."""
     rows_x, rows_y = compressed_rows.rows_of(x), compressed_rows.rows_of(y)
-    if rows_x is None or rows_y is None:
+    if rows_x is None or rows_y is None or rows_x.nnz + rows_y.nnz >= 2**31 - 1:
         return None
     plain = x.background is None and y.background is None and x.dtype == y.dtype and x.dtype in compressed_rows.DTYPES
     if plain and function.name in compressed_rows.ROUTINES and compressed_rows.has_values(x.data, y.data):

@@ -299,6 +299,20 @@ def test_without_the_routines_of_scipy(rng, monkeypatch):
     check(x @ y.mT, a @ b.T, ((a != 0).astype(int) @ (b != 0).T) > 0)
 
 
+def test_leaves_of_numpy(rng):
+    """A tree map may put NumPy's arrays into an array; nothing is kept for them, since they may change."""
+    x, a = pair(rng, "float64", (300, 300), 900)
+    y = jax.tree.map(np.array, x)
+    for result in (y + y.with_data(2 * x.data), y + x, y @ x, y[3:9]):
+        assert type(result) is sa.Sparse
+    np.testing.assert_allclose(np.asarray((y + x.mT).to_dense()), a + a.T)
+    b = sa.ones(300)
+    shifted = jax.tree.map(np.array, x + sa.eye(300) * 20.0)
+    np.testing.assert_allclose(
+        np.asarray(sa.linalg.solve(shifted, b)), np.linalg.solve(a + 20 * np.eye(300), np.ones(300)), rtol=1e-9
+    )
+
+
 def test_results_stay_on_their_device(rng):
     x, _ = pair(rng, "float64")
     y, _ = pair(rng, "float64")
