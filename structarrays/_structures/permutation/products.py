@@ -92,13 +92,13 @@ def _matmul_sparse_permutation(x1: Array, x2: Permutation) -> Sparse:
     return _relabelled(to_sparse(x1), x2.p, 1)
 
 
-@matmul.eager_kernel(Permutation, Sparse, before="matmul_sparse_sparse_eagerly")
+@matmul.eager_kernel(Permutation, Sparse)
 def _matmul_permutation_sparse_eagerly(x1: Permutation, x2: Sparse) -> Result:
     """Take rows by the routines of SciPy."""
     return _taken(x2, (np.asarray(x1.p), slice(None))) if _fit(x1, x2, x1, x2) else NotImplemented
 
 
-@matmul.eager_kernel(Sparse, Permutation, before="matmul_sparse_sparse_eagerly")
+@matmul.eager_kernel(Sparse, Permutation)
 def _matmul_sparse_permutation_eagerly(x1: Sparse, x2: Permutation) -> Result:
     """Take columns by the routines of SciPy."""
     if not _fit(x1, x2, x2, x1):
