@@ -1,4 +1,6 @@
-"""Sparse products and permutations compared with SciPy and JAX."""
+"""Sparse products, sums, selections and permutations compared with SciPy and JAX."""
+
+import math
 
 import jax
 import jax.numpy as jnp
@@ -55,20 +57,55 @@ def product(report: Report, case: str, n: int, row: int, columns: int | None) ->
 
 def two_matrices(report: Report, n: int, row: int) -> None:
     """Time results with a data-dependent number of entries: the host computes the pattern."""
-    data, rows, cols = matrix(n, row)
-    a = sa.Sparse(data, (rows, cols), (n, n))
-    b = a.mT
-    sums, products, absent = {OURS: lambda: a + b}, {OURS: lambda: a @ b}, {}
-    if on_cpu():
-        from scipy import sparse as scipy_sparse
+    if not on_cpu():
+        report.remark(CPU_ONLY)
+        return
+    from scipy import sparse as scipy_sparse
 
-        csr = scipy_sparse.csr_array((data, (rows, cols)), shape=(n, n))
-        other = csr.T.tocsr()
-        sums[CSR], products[CSR] = lambda: (csr + other).data, lambda: (csr @ other).data
-    else:
-        absent[CSR] = CPU_ONLY
-    report.time(f"sparse + sparse, n = {n:,}, {n * row:,} entries each", sums, [], absent, rounds=20)
-    report.time(f"sparse @ sparse, n = {n:,}, {n * row:,} entries each", products, [], absent, rounds=10)
+    data, rows, cols = matrix(n, row)
+    random = scipy_sparse.coo_array((data, (rows.astype(np.int32), cols.astype(np.int32))), shape=(n, n)).tocsr()
+    pairs = {f"random, n = {n:,}, {n * row:,} entries": (random, random.T.tocsr())}
+    m = math.isqrt(n)
+    line = scipy_sparse.diags_array([-np.ones(m - 1), np.full(m, 2.0), -np.ones(m - 1)], offsets=[-1, 0, 1])
+    grid = scipy_sparse.kronsum(line, line, format="csr")
+    other = scipy_sparse.diags_array([np.ones(m * m - k) for k in (0, 2, 400)], offsets=[0, 2, 400]).tocsr()
+    pairs[f"grid, n = {m * m:,}, {grid.nnz:,} entries"] = grid, other
+    for name, (first, second) in pairs.items():
+        eager(report, name, first, second)
+
+
+def eager(report: Report, name: str, first, second) -> None:
+    """Time eager operations of two matrices compared with SciPy, whose products have unsorted rows."""
+    for one in (first, second):
+        one.sort_indices()
+    a, b = (sa.Sparse.from_scipy(one) for one in (first, second))
+    n = first.shape[0]
+    p = np.random.default_rng(0).permutation(n)
+    permuted = sa.Permutation(p)
+    part = slice(100, n // 2)
+    cases = {
+        "A + B": (lambda: a + b, lambda: first + second),
+        "A - B": (lambda: a - b, lambda: first - second),
+        "A * B": (lambda: a * b, lambda: first * second),
+        "A + A.T": (lambda: a + a.mT, lambda: first + first.T.tocsr()),
+        "A @ B": (lambda: a @ b, lambda: first @ second),
+        "A.T": (lambda: a.mT, lambda: first.T.tocsr()),
+        "A[i:j]": (lambda: a[part], lambda: first[part]),
+        "A[:, i:j]": (lambda: a[:, part], lambda: first[:, part]),
+        "A[i:j, i:j]": (lambda: a[part, part], lambda: first[part, part]),
+        "A[::2]": (lambda: a[::2], lambda: first[::2]),
+        "A[p]": (lambda: a[p], lambda: first[p]),
+        "A[:, p]": (lambda: a[:, p], lambda: first[:, p]),
+        "permutation @ A": (lambda: permuted @ a, lambda: first[p]),
+        "from SciPy": (lambda: sa.Sparse.from_scipy(first), lambda: first.tocoo(copy=True)),
+        "to SciPy": (lambda: a.to_scipy(), lambda: first.tocoo(copy=True)),
+    }
+    for operation, (ours, theirs) in cases.items():
+        bars = [Bar(CSR, factor=1.3)]
+        report.time(f"{operation}, {name}", {OURS: ours, CSR: theirs}, bars, rounds=20)
+        if operation == "A @ B":
+            sort = {OURS: ours, f"{CSR}, sorted": lambda: (first @ second).sort_indices()}
+            report.time(f"{operation} with sorted rows, {name}", sort, [], rounds=20)
 
 
 def permutation(report: Report, n: int) -> None:

@@ -17,8 +17,7 @@ from .._structures.composite.sum import Sum
 from .._structures.kronecker.array import Kronecker
 from .._structures.kronecker.kronecker_sum import KroneckerSum
 from .._structures.sparse.array import Sparse, zero_sparse
-from .._structures.sparse.sparse_elementwise import _as_sparse
-from .._structures.sparse.sparse_joins import has_sparse_form
+from .._structures.sparse.sparse_joins import compiled_to_sparse, has_sparse_form
 from .numpy_host import is_traced
 
 expanded: Registry[Sparse] = Registry("expanded")
@@ -73,7 +72,7 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
             "contains the background"
         )
     if type(x) is Sparse or has_sparse_form(x):
-        return _as_sparse(x).trimmed()
+        return compiled_to_sparse(x).trimmed()
     if is_traced(x):
         raise ValueError(
             f"{name}: x must not be traced, because the number of nonzero elements of a {type(x).__name__} is data-dependent; convert x "

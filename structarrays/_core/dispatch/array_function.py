@@ -111,6 +111,10 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
         if unknown or not arrays:
             self._plan(arrays, unknown)  # raises
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
+            early: R = self._eagerly(self.eager, arrays, {})
+            if early is not NotImplemented:
+                return early
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller((), arrays)
         operands: Sequence[Any] = arrays

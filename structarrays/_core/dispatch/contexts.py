@@ -39,6 +39,7 @@ class _Policies(NamedTuple):
     strong_zeros: bool = True
     linalg: Literal["raise", "nan"] = "raise"
     host_calls: bool = True
+    sparse_solver: str = "superlu"
     log: Any = None
     """The log that `record` and `explain` write to."""
 
@@ -117,6 +118,7 @@ densify_policy: Policy[DensifyPolicy] = Policy("densify")
 strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
 host_calls_policy: Policy[bool] = Policy("host_calls")
+sparse_solver_policy: Policy[str] = Policy("sparse_solver")
 active: Policy[Any] = Policy("log")
 
 

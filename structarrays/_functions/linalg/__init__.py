@@ -13,6 +13,7 @@ from .least_squares import lstsq
 from .matrix_functions import expm, expm_multiply, logdet, sqrtm
 from .norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .selected_inverse import selected_inverse
+from .sparse_solvers import register_sparse_solver, use_sparse_solver
 from .spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from .systems import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .toeplitz_forms import matmul_toeplitz, solve_circulant, solve_toeplitz
@@ -50,6 +51,7 @@ __all__ = [
     "outer",
     "pinv",
     "qr",
+    "register_sparse_solver",
     "selected_inverse",
     "slogdet",
     "solve",
@@ -63,6 +65,7 @@ __all__ = [
     "svdvals",
     "tensordot",
     "trace",
+    "use_sparse_solver",
     "vecdot",
     "vector_norm",
 ]

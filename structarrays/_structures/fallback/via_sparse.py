@@ -19,9 +19,8 @@ from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll,
 from ..._functions.searching import nonzero_kernels
 from ..._functions.utility import diff
 from ..sparse.array import Sparse
-from ..sparse.indexing import in_core, is_run_of_lines, joinable, run_of_lines, selected
-from ..sparse.sparse_elementwise import _as_sparse
-from ..sparse.sparse_joins import has_sparse_form, to_sparse
+from ..sparse.indexing import box, in_core, is_run_of_lines, joinable, run_of_lines, selected
+from ..sparse.sparse_joins import compiled_to_sparse, has_sparse_form, to_sparse
 from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
 
 if TYPE_CHECKING:
@@ -84,12 +83,13 @@ def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tupl
     if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
         return run_of_lines(x, key)
     if axis is None:
-        return NotImplemented
+        part = box(x, key) if type(x) is Sparse else None
+        return NotImplemented if part is None else part
     *integers, places = operands
     batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]
     if key[:batch] != tuple(whole[:batch]):
         x = index(x, tuple(integers), key=(*key[:batch], *whole[batch:]))
-    x = selected(x if type(x) is Sparse else _as_sparse(x), axis, np.ravel(places))
+    x = selected(x if type(x) is Sparse else compiled_to_sparse(x), axis, np.ravel(places))
     core[axis] = ("slice", 0, np.size(places), 1)
     rest = (*(("slice", 0, n, 1) for n in x.batch_shape), *core)
     if rest != tuple(("slice", 0, n, 1) for n in x.shape):
@@ -121,7 +121,7 @@ def _take_array_eagerly(x: Array, indices: Any, *, axis: int | None = None) -> R
 
 @nonzero_kernels.kernel(Array, when=lambda x: x.background is None and pays(x))
 def _nonzero_kernels_array(x: Array) -> tuple[jax.Array, ...]:
-    x = _as_sparse(x)
+    x = compiled_to_sparse(x)
     return nonzero_kernels.required((x,)).run(x)
 
 
@@ -160,4 +160,4 @@ def array_by_sparse_form(x: Array) -> Sparse:
 @write_entries.kernel(Array, when=pays)
 def _write_entries_array(x: Array, items: Sequence[Item], value: Any, owned: bool) -> Array | None:
     """Write entries that the structure itself cannot store."""
-    return written_entries(_as_sparse(x), items, value, False)
+    return written_entries(compiled_to_sparse(x), items, value, False)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
@@ -24,6 +25,7 @@ from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
 from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
+from ..sparse.compressed_rows import has_values, selected
 from ..sparse.numerics import sort_by
 from ..sparse.sparse_elementwise import register_exact
 from ..sparse.sparse_joins import has_sparse_form, have_sparse_forms, join_sparse, sparse_form, to_sparse
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from ..._core.dispatch.function import Function
     from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import Result
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
@@ -87,6 +90,33 @@ def _matmul_permutation_sparse(x1: Permutation, x2: Array) -> Sparse:
 def _matmul_sparse_permutation(x1: Array, x2: Permutation) -> Sparse:
     """Move column k of the other factor to the column ``p[k]``."""
     return _relabelled(to_sparse(x1), x2.p, 1)
+
+
+@matmul.eager_kernel(Permutation, Sparse)
+def _matmul_permutation_sparse_eagerly(x1: Permutation, x2: Sparse) -> Result:
+    """Take rows by the routines of SciPy."""
+    return _taken(x2, (np.asarray(x1.p), slice(None))) if _fit(x1, x2, x1, x2) else NotImplemented
+
+
+@matmul.eager_kernel(Sparse, Permutation)
+def _matmul_sparse_permutation_eagerly(x1: Sparse, x2: Permutation) -> Result:
+    """Take columns by the routines of SciPy."""
+    if not _fit(x1, x2, x2, x1):
+        return NotImplemented
+    inverse = np.empty(x2.shape[-1], np.int32)
+    inverse[np.asarray(x2.p)] = np.arange(x2.shape[-1], dtype=np.int32)
+    return _taken(x1, (slice(None), inverse))
+
+
+def _fit(x1: Array, x2: Array, p: Permutation, x: Sparse) -> bool:
+    """Return whether a product is a selection of rows or columns of a matrix without a background."""
+    matrices = x.ndim == p.ndim == 2 and x1.shape[-1] == x2.shape[0]
+    return matrices and x.background is None and p.dtype == x.dtype and has_values(p.p)
+
+
+def _taken(x: Sparse, key: tuple[slice | np.ndarray, ...]) -> Result:
+    result = selected(x, key)
+    return NotImplemented if result is None else result
 
 
 def _relabelled(x: Sparse, labels: jax.Array, axis: int) -> Sparse:

@@ -21,7 +21,7 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import core_shape
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 
 if TYPE_CHECKING:
@@ -151,6 +151,10 @@ class Sparse(EntryArray):
         """
         if not hasattr(x, "tocoo"):
             raise TypeError(f"x must be an array of scipy.sparse, got {type(x).__name__}")
+        pattern = compressed_rows.of_scipy(x)
+        if pattern is not None:
+            leaves, (_, meta, _) = compressed_rows.sparse(pattern, compressed_rows.copied(x.data), (0, 1))._value
+            return cls.make(leaves, meta)
         x = x.tocoo()
         return cls(x.data, tuple(x.coords), x.shape)
 
@@ -409,6 +413,11 @@ class Sparse(EntryArray):
         if self.order == order:
             return self
         meta = (self.core_shape, tuple(order), self.padded)
+        if self.dtype in compressed_rows.DTYPES and compressed_rows.has_values(self.data):
+            rows = compressed_rows.rows_of(self)
+            if rows is not None:
+                moved = compressed_rows.transposed(rows, np.asarray(self.data))
+                return compressed_rows.sparse(*moved, order, self.background)
         if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
             sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
             data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)

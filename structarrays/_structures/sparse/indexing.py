@@ -15,10 +15,11 @@ from ..._core.array.dense import Dense
 from ..._core.families.batch import concat_pair
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
+from ..._functions.dense_form import to_dense
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
@@ -26,7 +27,16 @@ from .sparse_joins import has_sparse_form, to_sparse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._core.typing import DTypeLike, Shape
+    from ..._core.typing import DTypeLike, Result, Shape
+
+# ---- the dense form ---------------------------------------------------------------------------------------------------
+
+
+@to_dense.eager_kernel(Sparse)
+def _to_dense_sparse_eagerly(x: Sparse) -> Result:
+    data = compressed_rows.dense_form(x)
+    return NotImplemented if data is None else Dense.make((data,))
+
 
 # ---- boxes ------------------------------------------------------------------------------------------------------------
 
@@ -97,10 +107,26 @@ def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     return Sparse.make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
 
 
+def box(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse | None:
+    """Take slices of a matrix; exact, on the host. The result is None if the routines of SciPy do not apply."""
+    if x.batch_shape or x.core_ndim != 2 or any(k[0] != "slice" for k in key):
+        return None
+    return compressed_rows.selected(x, [_as_slice(*k[1:]) for k in key])
+
+
+def _as_slice(start: int, size: int, step: int) -> slice:
+    stop = start + size * step
+    return slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0)
+
+
 def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
     """Take rows (or indices of another core axis), in order and possibly repeated; exact, on the host."""
     n = x.core_shape[axis]
     places = np.where(places < 0, places + n, places)
+    if x.core_ndim == 2 and len(places) < 2**31 - 1:
+        by_scipy = compressed_rows.selected(x, [places if i == axis else slice(None) for i in range(2)])
+        if by_scipy is not None:
+            return by_scipy
     shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
     leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
     parts, is_sorted = [], x.order[0] == axis

@@ -15,7 +15,6 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.flattening import as_indices, barred
 from ..._core.array.operands import allow_dense
-from ..._core.array.sharing import jit
 from ..._core.assumptions import carried
 from ..._core.dispatch.contexts import densify_policy, strong_zeros_policy
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
@@ -24,17 +23,15 @@ from ..._functions.linear_algebra import contracted_axes, tensordot_by_matmul
 from ..._functions.manipulation import permute_dims
 from ..._numerics.bands import diagonal_length
 from ..banded.diagonal import Diagonal
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype, is_plain_matrix, zero_sparse
-from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_joins import has_sparse_form, sparse_with_values, to_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..._core.typing import Result
-
-_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
 def _is_matrix(x: Sparse, *args: Any, **static: Any) -> bool:
@@ -101,7 +98,7 @@ def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
-    x1, x2 = (x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2))
+    x1, x2 = (sparse_with_values(x) for x in (x1, x2))
     if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
         return NotImplemented
     return _exact_product(x1, x2)
@@ -116,6 +113,9 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
     batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     (m, n), p = x1.core_shape, x2.core_shape[1]
     dtype = dtypes.promote(x1.dtype, x2.dtype)
+    result = _product_of_compressed_rows(x1, x2, dtype)
+    if result is not None:
+        return result
     products = [_pattern_of_product(_matrix(x1, b), _matrix(x2, b), (m, n, p)) for b in np.ndindex(*batch)]
     if not products:
         return zero_sparse((m, p), dtype, batch)
@@ -135,6 +135,20 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
         *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
     )
     return Sparse.make((*leaves, None), ((m, p), (0, 1), padded))
+
+
+def _product_of_compressed_rows(x1: Sparse, x2: Sparse, dtype: np.dtype) -> Sparse | None:
+    """Return the product of two matrices by the routines of SciPy; None if these do not apply."""
+    if dtype not in compressed_rows.DTYPES or not compressed_rows.has_values(x1.data, x2.data):
+        return None
+    factors = []
+    for x in (x1, x2):
+        rows, values = compressed_rows.rows_of(x), np.asarray(x.data).astype(dtype, copy=False)
+        if rows is None:
+            return None
+        factors.append((rows, values) if x.order == (0, 1) else compressed_rows.transposed(rows, values))
+    (rows1, values1), (rows2, values2) = factors
+    return compressed_rows.sparse(*compressed_rows.multiply(rows1, rows2, values1, values2), (0, 1))
 
 
 def _pattern_of_product(

@@ -15,17 +15,18 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.contexts import densify_policy
+from ..._core.dispatch.contexts import densify_policy, sparse_solver_policy
 from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
+from ..._functions.linalg.sparse_solvers import SUPERLU
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
 from ..composite.block import Block
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
+from . import array_digests, sparse_direct, sparse_systems
 from . import numerics as pattern_kernel
-from . import sparse_direct, sparse_systems
 from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.typing import Shape
+    from ..._core.typing import Result, Shape
 
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is faster than the first linear system with a matrix."""
@@ -75,10 +76,17 @@ def _generically_regular_sparse(x: Sparse) -> bool:
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
 def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
-    remark(
-        "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
-    )
+    solver = sparse_solver_policy.value
+    name = "SuperLU" if solver == SUPERLU else f"the solver {solver!r}"
+    remark(f"{name} on the host, which keeps the factors of the last matrices; the cost follows from their fill")
     return solved(x1, x2, _solution)
+
+
+@solve.eager_kernel(Sparse, Array, when=is_solved_directly)
+def _solve_sparse_eagerly(x1: Sparse, x2: Array) -> Result:
+    """Let the host recognise the arrays of the matrix; the compiled call then solves the linear system."""
+    array_digests.remember(x1.data, *x1.coords)
+    return NotImplemented
 
 
 def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -17,20 +17,19 @@ the same matrix, such as the derivative of a solution, costs two triangular solu
 from __future__ import annotations
 
 import collections
+import functools
 import hashlib
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import sparse_inverse
+from ..._functions.linalg.sparse_solvers import PRECISIONS as PRECISIONS  # the data types that SuperLU supports
+from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
+from . import array_digests, sparse_inverse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PRECISIONS = ("float32", "float64", "complex64", "complex128")
-"""The data types that SuperLU supports."""
-
 
 _COLUMNS = 8
 """With this number of right-hand sides at a time, SuperLU is up to twice as fast as with one or with all of them."""
@@ -53,6 +52,8 @@ class Factorization:
         finite counts as regular: its solutions are NaN, without an error.
     """
 
+    lu: Any
+
     def __init__(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> None:
         import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
 
@@ -61,9 +62,13 @@ class Factorization:
         rows = scipy.sparse.csr_array((data, second.astype(np.int32), begins), shape=(n, n))
         self.matrix: Any = rows.tocsc()
         self.finite = bool(np.isfinite(data).all())
-        self.lu: Any = _factors(self.matrix, definite) if self.finite else None
-        self.regular = not self.finite or (self.lu is not None and (not definite or self._is_definite()))
+        self.regular = self._factorize(definite) or not self.finite
         self._logarithms: tuple[Any, Any] | None = None
+
+    def _factorize(self, definite: bool) -> bool:
+        """Compute the factors of a finite matrix, and return whether it is regular."""
+        self.lu = _factors(self.matrix, definite) if self.finite else None
+        return self.lu is not None and (not definite or self._is_definite())
 
     def _is_definite(self) -> bool:
         """Return whether all pivots were found on the diagonal, and are positive."""
@@ -72,18 +77,20 @@ class Factorization:
 
     @property
     def nbytes(self) -> int:
-        """The approximate size, including the copies of L and U that SciPy keeps after access."""
+        """The approximate size, including magnitudes, and the copies of L and U that SciPy keeps after access."""
         each: int = self.matrix.dtype.itemsize + 4
-        entries: int = self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
+        entries: int = 2 * self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
         return entries * each
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """Return the solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once if its residual requires it."""
-        if self.lu is None or not self.regular:
+        if not self.finite or not self.regular:
             return np.full(b.shape, np.nan, b.dtype)
         x = self._substituted(b, transposed)
         a = self.matrix.T if transposed else self.matrix
         r = b - a @ x
+        if self._is_accurate(r, x, b):
+            return x
         error = self._backward_error(r, x, b, transposed)
         worse = error > 32 * np.finfo(b.dtype).eps
         if worse.any():
@@ -93,8 +100,30 @@ class Factorization:
             x[:, worse] = np.where(after < error[worse], new, old)
         return x
 
+    def _is_accurate(self, r: np.ndarray, x: np.ndarray, b: np.ndarray) -> bool:
+        """Return whether the backward error is small by a bound from the diagonal, which takes no product."""
+        with np.errstate(all="ignore"):
+            size = self._diagonal[:, None] * abs(x)
+            size += abs(b)
+            size *= 32 * np.finfo(b.dtype).eps
+        return bool((abs(r) <= size).all())
+
+    @functools.cached_property
+    def _diagonal(self) -> np.ndarray:
+        """The magnitudes of the diagonal."""
+        diagonal: np.ndarray = abs(self.matrix.diagonal())
+        return diagonal
+
+    @functools.cached_property
+    def _sizes(self) -> Any:
+        """The magnitudes of the entries."""
+        return abs(self.matrix)
+
     def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """Substitute with the two triangular matrices."""
+        if b.shape[1] <= _COLUMNS:
+            solution: np.ndarray = self.lu.solve(np.asfortranarray(b), "T" if transposed else "N")
+            return solution
         x = np.empty(b.shape, b.dtype, order="F")
         for start in range(0, b.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -107,8 +136,8 @@ class Factorization:
         See Oettli and Prager (1964). One step of refinement makes it small (Skeel 1980; Higham, *Accuracy and Stability
         of Numerical Algorithms*, 12.3).
         """
-        size = abs(self.matrix)
-        size = (size.T if transposed else size) @ abs(x) + abs(b)
+        sizes = self._sizes
+        size = (sizes.T if transposed else sizes) @ abs(x) + abs(b)
         ratio = np.zeros(r.shape, r.real.dtype)
         with np.errstate(all="ignore"):
             np.divide(abs(r), size, out=ratio, where=size > 0)
@@ -148,6 +177,58 @@ class Factorization:
             part = slice(*np.searchsorted(first, [start, start + width]))
             result[part] = self._substituted(unit, False)[second[part], first[part] - start]
         return result
+
+
+class RegisteredFactorization(Factorization):
+    """The factors of one matrix by a registered solver; see `linalg.register_sparse_solver`.
+
+    SuperLU computes elements of the inverse, and determinants unless the solver does.
+    """
+
+    def __init__(
+        self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, solver: str
+    ) -> None:
+        self._solver = SOLVERS[solver]
+        self._definite = definite
+        super().__init__(data, first, second, n, definite)
+
+    def _factorize(self, definite: bool) -> bool:
+        self.factors: Any = None
+        if self.finite:
+            try:
+                self.factors = self._solver.factorize(self.matrix, positive_definite=definite)
+            except np.linalg.LinAlgError:
+                return False
+        return self.finite
+
+    @functools.cached_property
+    def lu(self) -> Any:
+        """SuperLU's factors; None if the matrix is singular or not finite."""
+        return _factors(self.matrix, self._definite and self.regular) if self.finite else None
+
+    @property
+    def nbytes(self) -> int:
+        size: int = self.matrix.nnz * (self.matrix.dtype.itemsize + 4)
+        if "lu" in self.__dict__:
+            size = super().nbytes
+        return size + int(getattr(self.factors, "nbytes", 0))
+
+    def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        x = np.array(self.factors.solve(np.asfortranarray(b), transposed), b.dtype)
+        if x.shape != b.shape:
+            raise ValueError(f"solve of a registered sparse solver must return shape {b.shape}, got {x.shape}")
+        return x
+
+    def _determinant(self) -> tuple[Any, Any]:
+        if self.factors is None or not hasattr(self.factors, "slogdet"):
+            return super()._determinant()
+        sign, logabsdet = self.factors.slogdet()
+        return sign, logabsdet
+
+    def _inverse_by_columns(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if self.factors is None:  # SuperLU found pivots
+            return np.full(first.shape, np.nan, self.matrix.dtype)
+        return super()._inverse_by_columns(first, second)
 
 
 def _factors(matrix: Any, definite: bool) -> Any:
@@ -224,16 +305,29 @@ class Cache:
         with self._lock:
             self._slots.clear()
 
-    def get(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
+    def get(
+        self,
+        data: np.ndarray,
+        first: np.ndarray,
+        second: np.ndarray,
+        n: int,
+        definite: bool,
+        solver: str = SUPERLU,
+    ) -> Factorization:
         """Return the factorisation of a matrix, computed if it is not in the cache."""
-        key = _digest(data, first, second, n, definite)
+        if solver != SUPERLU and str(data.dtype) not in SOLVERS[solver].dtypes:
+            solver = SUPERLU
+        key = _digest(data, first, second, n, definite, solver)
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
         with slot.lock:  # only threads with the same matrix wait
             if slot.value is not None:
                 return slot.value
-            slot.value = factorize(data, first, second, n, definite)
+            if solver == SUPERLU:
+                slot.value = factorize(data, first, second, n, definite)
+            else:
+                slot.value = RegisteredFactorization(data, first, second, n, definite, solver)
         self._forget_oldest()
         return slot.value
 
@@ -259,13 +353,12 @@ class _Slot:
         self.lock, self.value = threading.Lock(), None
 
 
-def _digest(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> bytes:
-    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite}".encode(), digest_size=32)
+def _digest(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, solver: str = SUPERLU
+) -> bytes:
+    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite} {solver}".encode(), digest_size=32)
     for array in (data, first, second):
-        contiguous: Any = np.ascontiguousarray(
-            array
-        )  # NumPy's types declare the buffer protocol only for later Python versions
-        digest.update(contiguous)
+        digest.update(array_digests.digest_of(array, may_change=array is data))
     return digest.digest()
 
 
@@ -282,7 +375,14 @@ FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 
 
 def _matrices(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, *, whatever: bool = False
+    data: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    n: int,
+    definite: bool,
+    solver: str,
+    *,
+    whatever: bool = False,
 ) -> Iterator[tuple[tuple[int, ...], Factorization, slice]]:
     """Yield for each matrix of a stack its index, its factorisation, and the slice of its entries without padding.
 
@@ -294,14 +394,21 @@ def _matrices(
         one = [a[place] for a in arrays]
         inside = slice(0, np.count_nonzero(one[1] < n))
         values, i, j = (a[inside] for a in one)
-        factorization = FACTORIZATIONS.get(values, i, j, n, definite)
+        factorization = FACTORIZATIONS.get(values, i, j, n, definite, solver)
         if whatever and definite and not factorization.regular:
-            factorization = FACTORIZATIONS.get(values, i, j, n, False)
+            factorization = FACTORIZATIONS.get(values, i, j, n, False, solver)
         yield place, factorization, inside
 
 
 def solve(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, b: np.ndarray, *, definite: bool, transposed: bool
+    data: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    b: np.ndarray,
+    *,
+    definite: bool,
+    transposed: bool,
+    solver: str = SUPERLU,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and whether each matrix is regular.
 
@@ -313,7 +420,7 @@ def solve(
     b = np.broadcast_to(b, (*batch, n, k))
     x, regular = np.empty(b.shape, b.dtype), np.empty(batch, bool)
     own = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
-    for place, factorization, _ in _matrices(data, first, second, n, definite):
+    for place, factorization, _ in _matrices(data, first, second, n, definite, solver):
         its = tuple(slice(None) if size == 1 else i for size, i in zip(own, place, strict=True))
         columns = np.moveaxis(b[its], -2, 0)
         solution = factorization.solve(columns.reshape(n, -1), transposed)
@@ -323,21 +430,23 @@ def solve(
 
 
 def slogdet(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool, solver: str = SUPERLU
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the signs and logarithms of the determinants ``(...)``."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
-    for place, factorization, _ in _matrices(data, first, second, n, definite, whatever=True):
+    for place, factorization, _ in _matrices(data, first, second, n, definite, solver, whatever=True):
         sign[place], logabsdet[place] = factorization.logarithms()
     return sign, logabsdet
 
 
-def inverse_at(data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool) -> tuple[np.ndarray]:
+def inverse_at(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool, solver: str = SUPERLU
+) -> tuple[np.ndarray]:
     """Return ``inv(A)[second, first]``, the inverses at the pattern of the transposes; zero at padding."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     result = np.zeros(batch + data.shape[-1:], data.dtype)
     first, second = (np.broadcast_to(a, result.shape) for a in (first, second))
-    for place, factorization, inside in _matrices(data, first, second, n, definite, whatever=True):
+    for place, factorization, inside in _matrices(data, first, second, n, definite, solver, whatever=True):
         result[place][inside] = factorization.inverse_at(first[place][inside], second[place][inside])
     return (result,)

@@ -15,15 +15,16 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.flattening import as_indices, barred, opened_arguments
-from ..._core.array.sharing import complete, incomplete, jit
+from ..._core.array.sharing import complete, incomplete
+from ..._core.assumptions import carried_by_sum
 from ..._core.dispatch import explicit
 from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse
-from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_joins import has_sparse_form, sparse_with_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
         [Sequence[np.ndarray], Sequence[np.ndarray], Sequence[int]], tuple[list[np.ndarray], np.ndarray, np.ndarray]
     ]
     Pair: TypeAlias = tuple[tuple[jax.Array, jax.Array | None], tuple[jax.Array, jax.Array | None]]
-
-_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
-
 
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
@@ -60,13 +58,16 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
     if _have_one_pattern(x, y):
         return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
-    x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
+    x, y = (sparse_with_values(a) for a in (x, y))
     if any(isinstance(c, jax.core.Tracer) for a in (x, y) for c in a.coords):
         return NotImplemented
     try:
         batch = np.broadcast_shapes(x.batch_shape, y.batch_shape)
     except ValueError:
         return NotImplemented
+    result = _in_compressed_rows(function, x, y, combine, assumptions)
+    if result is not None:
+        return result
     keys_x, sources_x = _sorted_keys(x, x.order)
     keys_y, sources_y = _sorted_keys(y, x.order)
     keys_x, keys_y = ([np.broadcast_to(k, batch + k.shape[-1:]) for k in keys] for keys in (keys_x, keys_y))
@@ -92,11 +93,59 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
         if sources is not None and sources.shape[-1]:  # the keys were sorted in between
             there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
-    meta = (x.core_shape, x.order, padded)
+    pattern = Sparse.make((None, *coordinates, None), (x.core_shape, x.order, padded))
+    return _at_places(function, x, y, pattern, places, assumptions)
+
+
+def _at_places(
+    function: ElementwiseArrayFunction[...],
+    x: Sparse,
+    y: Sparse,
+    pattern: Sparse,
+    places: Sequence[np.ndarray],
+    assumptions: Sequence[Assumptions],
+) -> Any:
+    """Return the function of two arrays, whose entries are at these places of the pattern."""
     pair = ((x.data, x.background), (y.data, y.background))
-    pattern = Sparse.make((None, *coordinates, None), meta)
     found_at = tuple(map(barred, places))
     return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), found_at, assumptions), (pattern,))
+
+
+def _in_compressed_rows(
+    function: ElementwiseArrayFunction[...],
+    x: Sparse,
+    y: Sparse,
+    combine: Combine,
+    assumptions: Sequence[Assumptions],
+) -> Any:
+    """Return the function of two matrices by the routines of SciPy; None if these do not apply."""
+    rows_x, rows_y = compressed_rows.rows_of(x), compressed_rows.rows_of(y)
+    if rows_x is None or rows_y is None or rows_x.nnz + rows_y.nnz >= 2**31 - 1:
+        return None
+    plain = x.background is None and y.background is None and x.dtype == y.dtype and x.dtype in compressed_rows.DTYPES
+    if plain and function.name in compressed_rows.ROUTINES and compressed_rows.has_values(x.data, y.data):
+        values_x, values_y = np.asarray(x.data), np.asarray(y.data)
+        if x.order != y.order:
+            rows_y, values_y = compressed_rows.transposed(rows_y, values_y)
+        pattern, values = compressed_rows.combine(function.name, rows_x, rows_y, values_x, values_y)
+        of_one = next((a for a in (x, y) if a.order == x.order and a.nnz == pattern.nnz), None)
+        result = (
+            compressed_rows.sparse(pattern, values, x.order)
+            if of_one is None
+            else of_one.with_data(jax.device_put(values))
+        )
+        return carried_by_sum(function.name, [a.assuming(tags) for a, tags in zip((x, y), assumptions)], result)
+    sources = None
+    if x.order != y.order:
+        rows_y, sources = compressed_rows.transposed(rows_y, compressed_rows.places(y.nnz))
+    two = compressed_rows.intersection if combine is host.intersection else compressed_rows.union
+    pattern, place_x, place_y = two(rows_x, rows_y)
+    if sources is not None and len(sources):
+        place_y = np.where(place_y < 0, -1, sources[place_y])
+    first, second = as_indices(pattern.numbers()), as_indices(pattern.columns)
+    coordinates = (first, second) if x.order == (0, 1) else (second, first)
+    together = Sparse.make((None, *coordinates, None), (x.core_shape, x.order, False))
+    return _at_places(function, x, y, together, (place_x, place_y), assumptions)
 
 
 def _have_one_pattern(x: Array, y: Array) -> bool:

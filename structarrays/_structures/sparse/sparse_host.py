@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import compressed_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
 def take(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at indices, in 64-byte-aligned memory, which XLA uses without a copy."""
-    memory = np.empty(places.size * values.itemsize + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    result = memory[start : start + places.size * values.itemsize].view(values.dtype)
+    result = compressed_rows.empty(places.size, values.dtype).reshape(places.shape)
     return np.take(values, places, out=result, mode="clip")  # any other mode uses a second array
 
 
@@ -39,6 +39,9 @@ def keys(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray 
 
 def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """Return the indices that sort the entries."""
+    by = compressed_rows.sort(coordinates, sizes)
+    if by is not None:
+        return by
     key = keys(coordinates, sizes)
     return np.lexsort(coordinates[::-1]) if key is None else np.argsort(key)
 
@@ -57,7 +60,7 @@ def order(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.n
             return None, None
         sorting = None
         if (step < 0).any():
-            sorting = np.argsort(key)  # NumPy's vectorised sort is several times faster than its stable sort
+            sorting = sort(coordinates, sizes)
             step = np.diff(key[sorting])
         new = np.concatenate([np.ones(min(1, count), bool), step != 0])
     return sorting, None if new.all() else np.flatnonzero(new)

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..._core.array.base import Array
+from ..._core.array.flattening import as_indices, barred, expand_indices
+from ..._core.array.sharing import jit
 from ..._core.dispatch.registry import Registry
 from ..._core.families.entries import elements, elements_at
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded
 from ..fill.array import Fill
 from . import numerics
+from . import sparse_host as host
 from .array import Sparse, _index_dtype, zero_sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 sparse_form: Registry[Sparse] = Registry("sparse_form")
 """``sparse_form.kernel(S)``: conversion to `Sparse`, for structures that store few entries; used by joins."""
@@ -68,6 +72,38 @@ def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         along = jax.lax.iota(dtype, d.shape[-1])
         yield along + max(0, -k), along + max(0, k)
+
+
+compiled_to_sparse: Callable[[Array], Sparse] = jit(to_sparse)
+"""Convert the array to `Sparse` by a compiled call."""
+
+
+def sparse_with_values(x: Array) -> Sparse:
+    """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static.
+
+    The host sorts the coordinates of a banded array: XLA would sort them while it compiles, which takes seconds for
+    100,000 entries.
+    """
+    if type(x) is Sparse:
+        return x
+    if not isinstance(x, Banded) or sparse_form.required((x,)).run is not _sparse_form_banded:
+        return compiled_to_sparse(x)
+    if sum(d.shape[-1] for d in x.diagonals) < _SORTED_BY_DEVICE:
+        return compiled_to_sparse(x)
+    dtype, counts = _index_dtype(x.core_shape), [d.shape[-1] for d in x.diagonals]
+    along = [np.arange(count, dtype=dtype) for count in counts]
+    rows = np.concatenate([a + max(0, -k) for a, k in zip(along, x.offsets, strict=True)])
+    columns = np.concatenate([a + max(0, k) for a, k in zip(along, x.offsets, strict=True)])
+    data = jnp.concatenate(x.diagonals, axis=-1)
+    sorting, _ = host.order((rows, columns), x.core_shape)
+    if sorting is not None:
+        data, rows, columns = data[..., barred(sorting)], rows[sorting], columns[sorting]
+    coordinates = (expand_indices(as_indices(c), x.batch_shape) for c in (rows, columns))
+    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+
+
+_SORTED_BY_DEVICE = 1000
+"""Up to this number of entries, one compiled call is faster."""
 
 
 @elements.kernel(Sparse)

@@ -13,8 +13,9 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL
 from ..._functions.elementwise import subtract
 from ..._functions.indexing import index
-from ..._functions.linalg import matmul, matrix_transpose
-from ..._functions.manipulation import expand_dims, repeat, reshape, squeeze, tile
+from ..._functions.linalg import matmul, matrix_transpose, tensordot
+from ..._functions.linear_algebra import contracted_axes
+from ..._functions.manipulation import expand_dims, permute_dims, repeat, reshape, squeeze, tile
 from ..._functions.utility import diff
 from . import numerics
 from .array import Sparse, _index_dtype
@@ -205,6 +206,28 @@ def _matmul_array_sparse(x1: Array, x2: Sparse) -> Array:
 
 def _as_rows(x: Sparse, n: int) -> Shape:
     return (*x.batch_shape, math.prod(x.core_shape[:-1]), n)
+
+
+def _contracts_more_dimensions(x1: Sparse, x2: Sparse, *, axes: Any = 2) -> bool:
+    plain = all(not x.batch_shape and x.background is None and x.dtype.kind != "b" for x in (x1, x2))
+    return plain and max(x1.ndim, x2.ndim) > 2
+
+
+@tensordot.eager_kernel(Sparse, Sparse, when=_contracts_more_dimensions, traced=True, before="tensordot_sparse_eager")
+def _tensordot_of_more_dimensions_eagerly(x1: Sparse, x2: Sparse, *, axes: Any = 2) -> Result:
+    """Multiply matrices with the contracted axes as one dimension; the result has exactly the entries of the product."""
+    axes1, axes2 = contracted_axes(x1, x2, axes)
+    kept1, kept2 = ([a for a in range(x.ndim) if a not in own] for x, own in ((x1, axes1), (x2, axes2)))
+    if not axes1 or len(kept1) + len(kept2) < 2:
+        return NotImplemented
+    inner = math.prod(x1.shape[a] for a in axes1)
+    shape1, shape2 = (tuple(x.shape[a] for a in kept) for x, kept in ((x1, kept1), (x2, kept2)))
+    tall, wide = (math.prod(shape1), inner), (inner, math.prod(shape2))
+    if max(map(math.prod, (tall, wide, (tall[0], wide[1])))) >= np.iinfo(np.int64).max:
+        return NotImplemented
+    first = reshape(permute_dims(x1, (*kept1, *axes1)), tall)
+    second = reshape(permute_dims(x2, (*axes2, *kept2)), wide)
+    return reshape(matmul(first, second), shape1 + shape2)
 
 
 # ---- differences ----------------------------------------------------------------------------------------------------------

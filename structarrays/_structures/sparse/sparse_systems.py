@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._core.dispatch.contexts import sparse_solver_policy
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import on_host
 from . import numerics as sparse
@@ -61,7 +62,7 @@ def solve(
         Whether the matrix is regular.
     """
     rows, columns = (second, first) if transposed else (first, second)
-    frozen = lax.stop_gradient(data)
+    frozen, solver = lax.stop_gradient(data), sparse_solver_policy.value
 
     def matvec(x: jax.Array) -> jax.Array:
         # The derivative of the product by its factor, in a form that JAX knows to be linear.
@@ -73,7 +74,7 @@ def solve(
         return tangent
 
     def by_factors(transposed: bool) -> Callable[[Any, jax.Array], tuple[jax.Array, ...]]:
-        function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed)
+        function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed, solver=solver)
         results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
         return lambda _, b: on_host(function, results, frozen, first, second, b)
 
@@ -90,7 +91,7 @@ def slogdet(
     The derivative is ``d log(det(A)) = sum(inv(A).T * dA)``. It needs only the elements of the inverse at the entries
     of A.
     """
-    function = functools.partial(sparse_direct.slogdet, n=n, definite=definite)
+    function = functools.partial(sparse_direct.slogdet, n=n, definite=definite, solver=sparse_solver_policy.value)
     real = jnp.finfo(data.dtype).dtype
     results = (jax.ShapeDtypeStruct((), data.dtype), jax.ShapeDtypeStruct((), real))
     sign, logabsdet = on_host(function, results, data, first, second)
@@ -113,7 +114,7 @@ def inverse_at(
     data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
 ) -> jax.Array:
     """Return the elements ``(second, first)`` of the inverse, ``(nnz,)``; zero at padding."""
-    function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite)
+    function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite, solver=sparse_solver_policy.value)
     elements: jax.Array = on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
     return elements
 

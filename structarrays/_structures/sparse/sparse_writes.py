@@ -15,8 +15,7 @@ from ..._functions.indexing import moves_axes, write_entries, written_entries
 from . import numerics
 from . import sparse_host as host
 from .array import Sparse
-from .sparse_elementwise import _as_sparse
-from .sparse_joins import has_sparse_form
+from .sparse_joins import compiled_to_sparse, has_sparse_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,7 +151,7 @@ def _write_entries_batch_of_sparse(
     if all(indexing.is_full(item, n) for item, n in zip(core, x.core_shape, strict=True)) and _replaces(value, part):
         own = len(value.batch_shape)
         target = part.batch_shape
-        written: Array | None = _as_sparse(value).map_parameters(
+        written: Array | None = compiled_to_sparse(value).map_parameters(
             lambda leaf: jnp.broadcast_to(leaf, target + leaf.shape[own:])
         )
     else:

@@ -101,3 +101,50 @@ def test_errors_stay(rng):
         sa.tensordot(s, sa.eye(3), axes=1)
     with pytest.raises(np.exceptions.AxisError):
         sa.tensordot(s, s, axes=((5,), (0,)))
+
+
+SHAPES = {
+    "cube and matrix": ((7, 8, 9), (9, 6), 1),
+    "matrix and cube": ((6, 7), (7, 8, 9), 1),
+    "cubes, two axes": ((7, 8, 9), (8, 9, 5), 2),
+    "cubes, chosen axes": ((7, 8, 9), (9, 5, 7), ((2, 0), (0, 2))),
+    "cubes, one axis": ((7, 8, 9), (5, 8, 6), ((1,), (1,))),
+    "four and two axes": ((3, 4, 5, 6), (6, 4), ((1, 3), (1, 0))),
+    "negative axes": ((7, 8, 9), (9, 6), ((-1,), (-2,))),
+}
+
+
+@pytest.mark.parametrize("case", SHAPES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
+def test_more_dimensions(case, dtype, rng):
+    *shapes, axes = SHAPES[case]
+    dense = [
+        (rng.integers(1, 5, shape) * (rng.random(shape) < 0.1)).astype(dtype) * (1 if dtype != "complex128" else 1 + 2j)
+        for shape in shapes
+    ]
+    x, y = (sa.Sparse(a[np.nonzero(a)], np.nonzero(a), a.shape) for a in dense)
+    expected = np.tensordot(*dense, axes=axes)
+    stored = np.tensordot(*((a != 0).astype(int) for a in dense), axes=axes) > 0
+    with sa.densify("error"):
+        result = sa.tensordot(x, y, axes=axes)
+    if expected.ndim > 1:
+        assert type(result) is sa.Sparse and result.nnz == stored.sum()
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(result.to_dense()), expected, rtol=1e-6)
+    if dtype == "float64":
+        gradient = jax.grad(lambda data: sa.sum(sa.tensordot(x.with_data(data), y, axes=axes) ** 2).to_jax())(x.data)
+        other = jax.grad(lambda data: (jax.numpy.tensordot(_put(data, x), dense[1], axes=axes) ** 2).sum())(x.data)
+        np.testing.assert_allclose(gradient, other, rtol=1e-9)
+
+
+def _put(data, x):
+    return jax.numpy.zeros(x.shape).at[tuple(x.coords)].set(data)
+
+
+def test_large_arrays_of_three_dimensions(rng):
+    """The dense form of the result has 8·10¹² elements."""
+    n, count = 20_000, 60_000
+    x = sa.Sparse(rng.normal(size=count), tuple(rng.integers(0, n, count) for _ in range(2)), (n, n))
+    cube = sa.Sparse(rng.normal(size=count), tuple(rng.integers(0, n, count) for _ in range(3)), (n, n, n))
+    result = sa.tensordot(cube, x, axes=1)
+    assert type(result) is sa.Sparse and result.shape == (n, n, n) and result.nnz < 4 * count

@@ -1,6 +1,7 @@
 """Factorisations on the host, their cache, and elements of inverses, against NumPy and SciPy."""
 
 import concurrent.futures
+import gc
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,15 @@ import pytest
 import scipy.sparse
 from sparse_matrices import laplacian, random_matrix
 
+import structarrays as sa
 from structarrays._numerics import host_calls
-from structarrays._structures.sparse import sparse_direct, sparse_inverse, sparse_systems
+from structarrays._structures.sparse import (
+    array_digests,
+    compressed_rows,
+    sparse_direct,
+    sparse_inverse,
+    sparse_systems,
+)
 
 N = 300
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -61,6 +69,80 @@ def test_the_cache_is_bounded(made):
     use(small, 1.0, 2.0, 2.0)
     assert len(small) == 1
     assert len(made) == 6
+
+
+# ---- arrays that the cache recognises ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The sizes of the arrays whose content is hashed, in order."""
+    sizes, original = [], array_digests._content
+
+    def content(array):
+        sizes.append(array.nbytes)
+        return original(array)
+
+    monkeypatch.setattr(array_digests, "_content", content)
+    return sizes
+
+
+def system(seed=0):
+    matrix = laplacian(20).tocoo()
+    rng = np.random.default_rng(seed)
+    data = matrix.data + rng.uniform(0, 1, len(matrix.data)) * (matrix.data > 0)
+    a = sa.Sparse(data, matrix.coords, matrix.shape)
+    return a, rng.normal(size=matrix.shape[0])
+
+
+def check_solution(a, b):
+    dense = np.asarray(a.to_dense())
+    np.testing.assert_allclose(np.asarray(sa.linalg.solve(a, sa.asarray(b))), np.linalg.solve(dense, b), rtol=1e-9)
+
+
+def test_the_second_linear_system_hashes_nothing(hashed, made):
+    a, b = system()
+    check_solution(a, b)
+    assert len(hashed) == 3
+    check_solution(a, 2 * b)
+    check_solution(a.with_data(a.data), b)
+    assert len(hashed) == 3 and len(made) == 1
+    check_solution(a.with_data(2 * a.data), b)
+    assert len(hashed) == 4 and len(made) == 2  # other entries with the same coordinates
+
+
+def test_deleted_and_collected_arrays_are_forgotten(hashed):
+    a, b = system()
+    check_solution(a, b)
+    a.data.delete()
+    for seed in range(1, 20):  # new arrays at old addresses
+        a, b = system(seed)
+        check_solution(a, b)
+        before = len(array_digests._KNOWN)
+        del a
+        gc.collect()
+        assert len(array_digests._KNOWN) < before
+
+
+def test_donated_arrays_are_forgotten():
+    a, b = system()
+    check_solution(a, b)
+    double = jax.jit(lambda data: 2 * data, donate_argnums=0)
+    for _ in range(3):
+        a = a.with_data(double(a.data))  # possibly the same memory
+        check_solution(a, b)
+
+
+@pytest.mark.parametrize("change", [lambda x: np.multiply(x, 2, out=x), lambda x: np.negative(x[:2], out=x[:2])])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_foreign_code_that_writes_to_shared_memory(change, dtype):
+    a, b = system()
+    memory = compressed_rows.empty(a.nnz, dtype)
+    memory[:] = np.asarray(a.data)
+    shared = a.with_data(jnp.from_dlpack(memory, copy=False))
+    check_solution(shared, b)
+    change(memory)
+    check_solution(shared, b)
 
 
 # ---- elements of the inverse ------------------------------------------------------------------------------------------

@@ -1,0 +1,410 @@
+"""Matrices in compressed rows on the host, and the compiled routines of SciPy for them.
+
+A matrix without batch dimensions, whose coordinates have values, has compressed rows: the start of each row among the
+entries, and the columns. The routines are those of `scipy.sparse`. Its public classes drop entries whose value becomes
+zero, but the pattern of our results depends on patterns alone. So this module calls the routines directly
+(`scipy.sparse._sparsetools`, unchanged for more than ten years), and checks the number of entries. Without them, or for
+other arrays, the callers use NumPy (`sparse_host`).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.dispatch.tracing import compiling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .array import Sparse
+
+DTYPES = frozenset(
+    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64", "uint32", "uint64", "int16"))
+) | frozenset(map(np.dtype, ("int8", "uint8", "uint16")))
+"""The data types of arithmetic that SciPy's routines and XLA share."""
+
+
+@functools.cache
+def routines() -> Any:
+    """Return SciPy's compiled routines; None if this version of SciPy has none."""
+    try:
+        from scipy.sparse import _sparsetools  # type: ignore[import-untyped]  # SciPy has no types
+    except ImportError:
+        return None
+    return _sparsetools
+
+
+def empty(count: int, dtype: Any) -> np.ndarray:
+    """Return an array without values, in 64-byte-aligned memory, which XLA uses without a copy."""
+    return _aligned(np.empty, count, np.dtype(dtype))
+
+
+def _aligned(make: Callable[..., np.ndarray], count: int, dtype: np.dtype) -> np.ndarray:
+    memory = make(count * dtype.itemsize + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count * dtype.itemsize].view(dtype)
+
+
+class Rows(NamedTuple):
+    """The pattern of a matrix in compressed rows, sorted and distinct.
+
+    `origin` contains the coordinates of the array that has this pattern, to recognise the pattern.
+    """
+
+    shape: tuple[int, int]
+    starts: np.ndarray
+    columns: np.ndarray
+    origin: tuple[jax.Array, ...] = ()
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return len(self.columns)
+
+    def numbers(self) -> np.ndarray:
+        """Return the row of each entry."""
+        rows = empty(self.nnz, np.int32)
+        routines().expandptr(self.shape[0], self.starts, rows)
+        return rows
+
+
+# ---- patterns -------------------------------------------------------------------------------------------------------
+
+_STARTS: dict[tuple[int, int], tuple[weakref.ref[jax.Array], np.ndarray]] = {}
+
+
+def _starts(coordinate: jax.Array, size: int) -> np.ndarray:
+    """Return the start of each row for the sorted rows of the entries, kept as long as this array."""
+    key = id(coordinate), size
+    known = _STARTS.get(key)
+    if known is not None and known[0]() is coordinate:
+        return known[1]
+    starts = np.zeros(size + 1, np.int32)
+    np.cumsum(np.bincount(np.asarray(coordinate), minlength=size), out=starts[1:])
+    keep_starts(coordinate, starts)
+    return starts
+
+
+def keep_starts(coordinate: jax.Array, starts: np.ndarray) -> None:
+    """Keep the starts of rows that are known, as long as the array of the rows of the entries."""
+    key = id(coordinate), len(starts) - 1
+    _STARTS[key] = weakref.ref(coordinate, lambda _: _STARTS.pop(key, None)), starts
+
+
+def fits(shape: Sequence[int], nnz: int) -> bool:
+    """Return whether a matrix is suited for compressed rows: its size is not much larger than its number of entries."""
+    return len(shape) == 2 and max(*shape, nnz) < 2**31 - 1 and max(shape) <= 4 * nnz + 1024
+
+
+def rows_of(x: Sparse) -> Rows | None:
+    """Return the pattern of a matrix in sort order (of column-major entries: of the transpose); None if it has none."""
+    if x.padded or x.batch_shape or x.core_ndim != 2 or routines() is None or not fits(x.core_shape, x.nnz):
+        return None
+    # NumPy's arrays may change, so nothing is kept for them.
+    if any(isinstance(c, jax.core.Tracer) or not isinstance(c, jax.Array) or c.dtype != np.int32 for c in x.coords):
+        return None
+    first, second = x._keys()
+    m, n = x._sizes()
+    return Rows((m, n), _starts(first, m), np.asarray(second), (first, second))
+
+
+def of_scipy(x: Any) -> Rows | None:
+    """Return the pattern of a SciPy matrix in compressed rows without duplicates, copied; None for other arrays."""
+    if getattr(x, "format", "") != "csr" or x.ndim != 2 or x.indices.dtype != np.int32 or not fits(x.shape, x.nnz):
+        return None
+    canonical = x.dtype in DTYPES and jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype and x.has_canonical_format
+    if routines() is None or compiling() or not canonical or len(x.data) != x.nnz:
+        return None
+    if x.nnz and not 0 <= x.indices.min() <= x.indices.max() < x.shape[1]:
+        return None
+    m, n = map(int, x.shape)
+    return Rows((m, n), x.indptr.astype(np.int32), copied(x.indices))
+
+
+def copied(values: np.ndarray) -> np.ndarray:
+    """Return a copy in memory that XLA uses."""
+    result = empty(len(values), values.dtype)
+    result[:] = values
+    return result
+
+
+def transposed(x: Rows, values: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the pattern of the transpose, and values of the entries in its order."""
+    m, n = x.shape
+    starts, columns, moved = np.empty(n + 1, np.int32), empty(x.nnz, np.int32), empty(x.nnz, values.dtype)
+    routines().csr_tocsc(m, n, x.starts, x.columns, values, starts, columns, moved)
+    return Rows((n, m), starts, columns, x.origin[::-1]), moved
+
+
+def places(nnz: int) -> np.ndarray:
+    """Return the indices of the entries."""
+    return np.arange(nnz, dtype=np.int32)
+
+
+def union(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the union of two patterns, and for each entry its index in `x` and in `y`, or -1."""
+    # Both indices, counted from one, are the halves of one integer, which no sum makes zero.
+    halves = np.arange(1, x.nnz + 1, dtype=np.int64), np.arange(1, y.nnz + 1, dtype=np.int64) << 32
+    pattern, both = _merged("csr_plus_csr", x, y, *halves, x.nnz + y.nnz)
+    return pattern, (both & 0xFFFFFFFF).astype(np.int32) - 1, (both >> 32).astype(np.int32) - 1
+
+
+def intersection(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the intersection of two patterns, and for each entry its index in `x` and in `y`."""
+    bound = min(x.nnz, y.nnz)
+    pattern, place_x = _merged("csr_elmul_csr", x, y, places(x.nnz) + 1, np.ones(y.nnz, np.int32), bound)
+    _, place_y = _merged("csr_elmul_csr", x, y, np.ones(x.nnz, np.int32), places(y.nnz) + 1, bound)
+    return pattern, place_x - 1, place_y - 1
+
+
+def _merged(
+    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, bound: int
+) -> tuple[Rows, np.ndarray]:
+    """Return the entries of an elementwise combination that are not zero."""
+    starts, columns, values = np.empty(x.shape[0] + 1, np.int32), empty(bound, np.int32), empty(bound, values_x.dtype)
+    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
+    getattr(routines(), routine)(*x.shape, *arguments)
+    total = int(starts[-1])
+    return Rows(x.shape, starts, _shortened(columns, total)), _shortened(values, total)
+
+
+def _shortened(values: np.ndarray, total: int) -> np.ndarray:
+    """Return the first elements; a copy, if it saves memory."""
+    if 4 * total >= 3 * len(values):
+        return values[:total]
+    result = empty(total, values.dtype)
+    result[:] = values[:total]
+    return result
+
+
+# ---- entries --------------------------------------------------------------------------------------------------------
+
+ROUTINES = {"add": "csr_plus_csr", "subtract": "csr_minus_csr", "multiply": "csr_elmul_csr"}
+"""The routines of elementwise functions, by the name of the function."""
+
+
+def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the sum, difference or product of two matrices, element by element, with the entries of the pattern."""
+    product = function == "multiply"
+    bound = min(x.nnz, y.nnz) if product else x.nnz + y.nnz
+    found, values = _merged(ROUTINES[function], x, y, values_x, values_y, bound)
+    # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
+    if found.nnz == _count(x, y, product) and not (product and np.isnan(values).any()):
+        return found, values
+    pattern, *sources = intersection(x, y) if product else union(x, y)
+    pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
+    with np.errstate(all="ignore"):
+        values = getattr(np, function)(*pair)
+    return pattern, values
+
+
+def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the values at indices; zero at -1."""
+    result: np.ndarray = np.append(values, np.zeros(1, values.dtype))[places]
+    return result
+
+
+def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
+    ones = np.ones(x.nnz, np.int8), np.ones(y.nnz, np.int8)
+    if of_product:
+        return _merged("csr_elmul_csr", x, y, *ones, min(x.nnz, y.nnz))
+    return _merged("csr_plus_csr", x, y, *ones, x.nnz + y.nnz)
+
+
+_COUNTS: dict[tuple[int, ...], tuple[tuple[weakref.ref[jax.Array], ...], int]] = {}
+
+
+def _count(x: Rows, y: Rows, of_product: bool) -> int:
+    """Return the number of entries of the pattern of a sum or product, kept as long as both patterns."""
+    arrays = x.origin + y.origin
+    key = (*map(id, arrays), of_product)
+    known = _COUNTS.get(key)
+    if known is not None and len(arrays) == 4 and all(ref() is a for ref, a in zip(known[0], arrays, strict=True)):
+        return known[1]
+    pattern, _ = _pattern(x, y, of_product)
+    if len(arrays) == 4:
+        _COUNTS[key] = tuple(weakref.ref(a, lambda _: _COUNTS.pop(key, None)) for a in arrays), pattern.nnz
+    return pattern.nnz
+
+
+def multiply(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Return the product of two matrices, with every entry to which an elementary product contributes."""
+    (m, _), n = x.shape, y.shape[1]
+    total = routines().csr_matmat_maxnnz(m, n, x.starts, x.columns, y.starts, y.columns)
+    if total >= 2**31 - 1:
+        raise OverflowError(f"matmul: the product must have fewer than 2**31 - 1 entries, got {total}")
+    found, values = _product(x, y, values_x, values_y, total)
+    if found.nnz == total:
+        return found, values
+    ones = np.ones(x.nnz, np.float32), np.ones(y.nnz, np.float32)  # no sum of ones is zero, or overflows to zero
+    pattern, _ = _product(x, y, *ones, total)
+    _, _, at = union(pattern, found)
+    return pattern, _at(values, at)
+
+
+def _product(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, total: int) -> tuple[Rows, np.ndarray]:
+    """Return the entries of a product of matrices that are not zero."""
+    (m, _), n = x.shape, y.shape[1]
+    starts, columns, values = np.empty(m + 1, np.int32), empty(total, np.int32), empty(total, values_x.dtype)
+    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
+    routines().csr_matmat(m, n, *arguments)
+    total = int(starts[-1])
+    columns, values = columns[:total], values[:total]
+    routines().csr_sort_indices(m, starts, columns, values)
+    return Rows((m, n), starts, columns), values
+
+
+# ---- the dense form -------------------------------------------------------------------------------------------------
+
+_FILLED_BY_XLA = 1 << 16
+"""Up to this number of elements, a compiled call is faster."""
+
+
+def dense_form(x: Sparse) -> jax.Array | None:
+    """Return the dense form of a large matrix without a background; None if the routines do not apply."""
+    pattern = rows_of(x)
+    m, n = x.core_shape[0], x.core_shape[-1]
+    if pattern is None or m * n <= _FILLED_BY_XLA or x.background is not None or x.dtype not in DTYPES:
+        return None
+    if not has_values(x.data):
+        return None
+    # The system gives memory that is zero, and maps only what is written.
+    result = _aligned(np.zeros, m * n, x.dtype).reshape(m, n)
+    if x.order == (0, 1):
+        routines().csr_todense(m, n, pattern.starts, pattern.columns, np.asarray(x.data), result.reshape(-1))
+    else:
+        result[pattern.columns, pattern.numbers()] = np.asarray(x.data)
+    whole: jax.Array = jax.device_put(result)
+    return whole
+
+
+# ---- selections -----------------------------------------------------------------------------------------------------
+
+
+def selected(x: Sparse, key: Sequence[slice | np.ndarray]) -> Sparse | None:
+    """Return the rows and columns of a matrix that a slice or an index array for each dimension selects.
+
+    Indices may be repeated, and must not be negative. The result is None if the routines do not apply.
+    """
+    pattern = rows_of(x)
+    if pattern is None or x.dtype not in DTYPES or not has_values(x.data):
+        return None
+    values, (first, second) = np.asarray(x.data), (key[i] for i in x.order)
+    if isinstance(first, slice) and isinstance(second, slice) and first.step == second.step == 1:
+        (top, bottom, _), (left, right, _) = (k.indices(n) for k, n in zip((first, second), pattern.shape, strict=True))
+        bottom, right = max(top, bottom), max(left, right)
+        arguments = *pattern.shape, pattern.starts, pattern.columns, values, top, bottom, left, right
+        starts, columns, values = routines().get_csr_submatrix(*arguments)
+        return sparse(Rows((bottom - top, right - left), starts, columns), values, x.order, x.background)
+    pattern, values = _selected_rows(pattern, values, first)
+    if not (isinstance(second, slice) and second.indices(pattern.shape[1]) == (0, pattern.shape[1], 1)):
+        pattern, values = _selected_columns(pattern, values, second)
+    return sparse(pattern, values, x.order, x.background)
+
+
+def _selected_rows(x: Rows, values: np.ndarray, key: slice | np.ndarray) -> tuple[Rows, np.ndarray]:
+    (m, n), starts = x.shape, x.starts
+    if isinstance(key, slice) and key.indices(m)[2] == 1:
+        start, stop, _ = key.indices(m)
+        stop = max(start, stop)
+        entries = slice(starts[start], starts[stop])
+        return Rows((stop - start, n), starts[start : stop + 1] - starts[start], x.columns[entries]), values[entries]
+    index = _indices(key, m)
+    counts = np.take(np.diff(starts), index)
+    _check_count(int(counts.sum(dtype=np.int64)))
+    begins = np.zeros(len(index) + 1, np.int32)
+    np.cumsum(counts, out=begins[1:])
+    columns, chosen = empty(begins[-1], np.int32), empty(begins[-1], values.dtype)
+    routines().csr_row_index(len(index), index, starts, x.columns, values, columns, chosen)
+    return Rows((len(index), n), begins, columns), chosen
+
+
+def _selected_columns(x: Rows, values: np.ndarray, key: slice | np.ndarray) -> tuple[Rows, np.ndarray]:
+    m, n = x.shape
+    index = _indices(key, n)
+    counts = np.bincount(index, minlength=n)
+    if counts.max(initial=0) > 1:
+        _check_count(int(np.take(counts, x.columns).sum()))
+    offsets, starts = np.zeros(n, np.int32), np.empty(m + 1, np.int32)
+    routines().csr_column_index1(len(index), index, m, n, x.starts, x.columns, offsets, starts)
+    columns, chosen = empty(starts[-1], np.int32), empty(starts[-1], values.dtype)
+    increasing = not len(index) or bool((np.diff(index) >= 0).all())
+    order = places(len(index)) if increasing else sort_stably(index, n, places(len(index)))
+    routines().csr_column_index2(order, offsets, x.nnz, x.columns, values, columns, chosen)
+    if not increasing or counts.max(initial=0) > 1:
+        routines().csr_sort_indices(m, starts, columns, chosen)
+    return Rows((m, len(index)), starts, columns), chosen
+
+
+def _indices(key: slice | np.ndarray, size: int) -> np.ndarray:
+    return np.arange(*key.indices(size), dtype=np.int32) if isinstance(key, slice) else np.asarray(key, np.int32)
+
+
+def _check_count(count: int) -> None:
+    if count >= 2**31 - 1:
+        raise OverflowError(f"the result must have fewer than 2**31 - 1 entries, got {count}")
+
+
+# ---- order ----------------------------------------------------------------------------------------------------------
+
+
+def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray | None:
+    """Return the indices that sort entries, stable: one counting sort for each dimension, the last one first.
+
+    The result is None if the dimensions are too large for that.
+    """
+    count = len(coordinates[0])
+    if routines() is None or max(*sizes, count) >= 2**31 - 1 or sum(sizes) > 4 * count:
+        return None
+    by = places(count)
+    for c, n in zip(coordinates[::-1], sizes[::-1], strict=True):
+        by = sort_stably(np.take(c, by), n, by)
+    return by
+
+
+def sort_stably(coordinate: np.ndarray, size: int, by: np.ndarray) -> np.ndarray:
+    """Return indices in the order of the coordinates that belong to them."""
+    starts, moved, unused = np.empty(size + 1, np.int32), empty(len(by), np.int32), np.empty(len(by), np.int8)
+    coordinate = np.asarray(coordinate, np.int32)
+    routines().coo_tocsr(size, 1, len(by), coordinate, by, unused, starts, moved, unused.copy())
+    return moved
+
+
+# ---- arrays of JAX --------------------------------------------------------------------------------------------------
+
+
+def has_values(*arrays: Any) -> bool:
+    """Return whether arrays have values in the memory of the host, and results may be made there, too."""
+    checked: bool = jax.config.jax_debug_nans  # type: ignore[attr-defined]  # JAX defines it at run time
+    return not checked and not compiling() and all(map(_is_local, arrays))
+
+
+def _is_local(array: Any) -> bool:
+    if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or array.committed:
+        return False
+    (device,) = array.devices()  # an array on several devices is committed
+    here: bool = device.platform == "cpu" and device == _first_device()
+    return here
+
+
+def _first_device() -> Any:
+    """Return the device of new arrays."""
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
+    return jax.local_devices()[0] if chosen is None else jnp.zeros(()).device
+
+
+def sparse(pattern: Rows, values: np.ndarray, order: tuple[int, ...], background: jax.Array | None = None) -> Sparse:
+    """Return a matrix with this pattern and these entries, sorted in this order of its dimensions."""
+    from .array import Sparse
+
+    data, rows, columns = jax.device_put((values, pattern.numbers(), pattern.columns))
+    keep_starts(rows, pattern.starts)
+    coordinates = (rows, columns) if order == (0, 1) else (columns, rows)
+    shape = pattern.shape if order == (0, 1) else pattern.shape[::-1]
+    return Sparse.make((data, *coordinates, background), (shape, order, False))

@@ -1,0 +1,320 @@
+"""Eager sums, products and selections of sparse matrices by SciPy's routines, compared with dense NumPy arrays.
+
+The pattern of a result depends on the patterns of the operands alone, as under a trace.
+"""
+
+import gc
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+
+import structarrays as sa
+from structarrays._structures.sparse import compressed_rows
+
+DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int32", "int64", "uint8")
+SHAPE = (40, 30)
+
+
+def pair(rng, dtype, shape=SHAPE, count=150, transposed=False):
+    """A sparse matrix and its dense form."""
+    places = rng.choice(np.prod(shape), count, replace=False)
+    data = rng.integers(1, 9, count).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        data += 1j * rng.integers(1, 9, count).astype(dtype)
+    dense = np.zeros(shape, dtype)
+    dense.flat[places] = data
+    coords = np.unravel_index(places, shape)
+    if transposed:
+        return sa.matrix_transpose(sa.Sparse(data, coords[::-1], shape[::-1])), dense
+    return sa.Sparse(data, coords, shape), dense
+
+
+def check(result, expected, stored):
+    """Check values, data type, number of entries and the canonical form."""
+    assert type(result) is sa.Sparse
+    assert result.dtype == expected.dtype
+    keys = [np.asarray(result.coords[i]) for i in result.order]
+    assert (np.diff(np.ravel_multi_index(keys, [result.shape[i] for i in result.order])) > 0).all()
+    assert result.nnz == stored.sum() and not result.padded
+    np.testing.assert_allclose(np.asarray(result.to_dense()), expected, rtol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul])
+def test_arithmetic(rng, dtype, transposed, operation):
+    x, a = pair(rng, dtype)
+    y, b = pair(rng, dtype, transposed=transposed)
+    stored = (a != 0) & (b != 0) if operation is operator.mul else (a != 0) | (b != 0)
+    check(operation(x, y), operation(a, b), stored)
+    assert operation(x, y).order == x.order
+    check(operation(y, x), operation(b, a), stored)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_product(rng, dtype, transposed):
+    x, a = pair(rng, dtype, transposed=transposed[0])
+    y, b = pair(rng, dtype, (30, 50), transposed=transposed[1])
+    check(x @ y, a @ b, ((a != 0).astype(int) @ (b != 0)) > 0)
+
+
+@pytest.mark.parametrize("operation", [sa.maximum, sa.minimum, sa.hypot, sa.logaddexp, sa.equal])
+def test_other_functions(rng, operation):
+    x, a = pair(rng, "float64")
+    for transposed in (False, True):
+        y, b = pair(rng, "float64", transposed=transposed)
+        result = operation(x, y)
+        np.testing.assert_allclose(np.asarray(result.to_dense()), getattr(np, operation.__name__)(a, b), rtol=1e-12)
+        assert result.nnz == ((a != 0) | (b != 0)).sum()
+
+
+def test_cancelled_and_stored_zeros_remain_entries(rng):
+    x, a = pair(rng, "float64")
+    y, b = pair(rng, "float64")
+    check(x - x.with_data(x.data + 0), a - a, a != 0)
+    other = sa.Sparse(-np.asarray(x.data), tuple(np.asarray(c) for c in x.coords), SHAPE)
+    check(x + other, a - a, a != 0)
+    zeros = y.with_data(jnp.zeros(y.nnz))
+    check(x + zeros, a, (a != 0) | (b != 0))
+    check(x * zeros, 0 * a, (a != 0) & (b != 0))
+    # The boundary of a boundary vanishes, while its pattern does not.
+    first = sa.Sparse([1.0, 1.0, 2.0], ([0, 0, 1], [0, 1, 2]), (2, 3))
+    second = sa.Sparse([1.0, -1.0, 3.0], ([0, 1, 2], [0, 0, 1]), (3, 2))
+    check(first @ second, np.array([[0.0, 0.0], [0.0, 6.0]]), np.array([[True, False], [False, True]]))
+
+
+def test_nan_and_infinity_meet_no_structural_zeros(rng):
+    x, a = pair(rng, "float64")
+    y, b = pair(rng, "float64")
+    for value in (np.nan, np.inf):
+        data = np.asarray(x.data).copy()
+        data[::7] = value
+        special = x.with_data(data)
+        c = np.asarray(special.to_dense())
+        check(special + y, c + b, (a != 0) | (b != 0))
+        both = (a != 0) & (b != 0)
+        check(special * y, np.where(both, np.where(both, c, 0) * b, 0), both)
+        z, d = pair(rng, "float64", (30, 20))
+        result = special @ z
+        assert result.nnz == (((a != 0).astype(int) @ (d != 0)) > 0).sum()
+        with np.errstate(invalid="ignore"):
+            expected = sum(
+                np.where((c[:, k, None] != 0) & (d[k] != 0), c[:, k, None] * d[k], 0.0) for k in range(SHAPE[1])
+            )
+        np.testing.assert_array_equal(np.asarray(result.to_dense()), expected)
+
+
+def test_eager_results_have_the_pattern_of_derivatives(rng):
+    x, _ = pair(rng, "float64")
+    y, _ = pair(rng, "float64")
+    z, _ = pair(rng, "float64", (30, 20))
+    for operation, other in ((operator.add, y), (operator.mul, y), (operator.matmul, z)):
+        seen = []
+
+        def total(data, operation=operation, other=other, seen=seen):
+            result = operation(x.with_data(data), other)
+            seen.append(result)
+            return jnp.sum(result.data)
+
+        jax.grad(total)(x.data)
+        eager = operation(x, other)
+        for one, two in zip(eager.coords, seen[0].coords, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(two))
+        traced = jax.jit(operation)(x, other)
+        np.testing.assert_allclose(np.asarray(traced.to_dense()), np.asarray(eager.to_dense()), rtol=1e-12)
+
+
+def test_assumptions_of_sums(rng):
+    x, a = pair(rng, "float64", (30, 30))
+    y, b = pair(rng, "float64", (30, 30))
+    x, y = sa.assume(x + x.mT, "symmetric"), sa.assume(y + y.mT, "symmetric")
+    assert "symmetric" in (x + y).assumptions
+    assert not (x - y).assumptions and not (x * y).assumptions and not (x @ y).assumptions
+    assert not (x + sa.forget(y)).assumptions
+
+
+def test_a_pattern_that_contains_the_other_is_shared(rng):
+    x, _ = pair(rng, "float64")
+    part = sa.tril(x)
+    total = x + part
+    assert all(one is two for one, two in zip(total.coords, x.coords, strict=True))
+
+
+def test_empty_and_small_arrays():
+    for shape in ((0, 3), (3, 0), (0, 0), (2, 3)):
+        x = sa.Sparse(np.zeros(0), (np.zeros(0, int), np.zeros(0, int)), shape)
+        assert (x + x.with_data(x.data + 1)).nnz == 0
+        assert (x @ x.mT).shape == (shape[0], shape[0]) and (x @ x.mT).nnz == 0
+    one = sa.Sparse([2.0], ([1], [2]), (2, 3))
+    empty = sa.Sparse(np.zeros(0), (np.zeros(0, int), np.zeros(0, int)), (2, 3))
+    check(one + empty, np.asarray(one.to_dense()), np.asarray(one.to_dense()) != 0)
+    check(one * empty, np.zeros((2, 3)), np.zeros((2, 3), bool))
+
+
+def test_batches_and_backgrounds_are_unchanged(rng):
+    x, a = pair(rng, "float64")
+    y, b = pair(rng, "float64")
+    many = x.with_data(jnp.stack([x.data, 2 * x.data]))
+    np.testing.assert_allclose(np.asarray((many + y).to_dense()), np.stack([a + b, 2 * a + b]))
+    shifted = sa.exp(x) + y
+    np.testing.assert_allclose(np.asarray(shifted.to_dense()), np.exp(a) + b)
+
+
+def test_other_orders(rng):
+    x, a = pair(rng, "float64")
+    turned = x._in_order((1, 0))
+    check(turned, a, a != 0)
+    check(turned._in_order((0, 1)), a, a != 0)
+    cube = sa.Sparse(np.arange(1.0, 6), ([0, 1, 1, 2, 2], [1, 0, 1, 0, 1], [3, 2, 1, 0, 3]), (3, 2, 4))
+    assert np.array_equal(np.asarray(cube._in_order((2, 0, 1)).to_dense()), np.asarray(cube.to_dense()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "bool"])
+def test_conversion_from_scipy_copies(rng, dtype):
+    dense = (rng.integers(1, 9, SHAPE) * (rng.random(SHAPE) < 0.1)).astype(dtype)
+    matrix = scipy.sparse.csr_array(dense.astype("float64")).astype(dtype)
+    for one in (matrix, matrix.tocsc(), matrix.tocoo(copy=True)):
+        result = sa.Sparse.from_scipy(one)
+        one.data[:] = 0
+        check(result, dense, dense != 0)
+        check(result + result.mT.mT, dense + dense, dense != 0) if dtype != "bool" else None
+    unsorted = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    np.testing.assert_array_equal(np.asarray(sa.Sparse.from_scipy(unsorted).to_dense()), [[2.0, 0.0, 4.0]])
+    empty = sa.Sparse.from_scipy(scipy.sparse.csr_array((3, 4)))
+    assert empty.shape == (3, 4) and empty.nnz == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int16", "bool"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_large_dense_forms(rng, dtype, transposed):
+    x, a = pair(rng, dtype, (300, 500), 2000, transposed)
+    dense = x.to_dense()
+    np.testing.assert_array_equal(np.asarray(dense), a)
+    assert dense.dtype == a.dtype
+    other = x.to_dense()
+    other[0, 0] = 1
+    other[5] = 0
+    a[0, 0] = 1
+    a[5] = 0
+    np.testing.assert_array_equal(np.asarray(other), a)
+    shifted = sa.exp(sa.real(x).astype("float64")) if dtype == "complex128" else sa.exp(x.astype("float64"))
+    np.testing.assert_allclose(np.asarray(shifted.to_dense()), np.exp(np.asarray(x.to_dense()).real.astype("float64")))
+
+
+KEYS = (
+    np.s_[2:20],
+    np.s_[:, 3:9],
+    np.s_[2:20, 3:9],
+    np.s_[::2],
+    np.s_[1:30:3, ::4],
+    np.s_[:, ::-1],
+    np.s_[::-1],
+    np.s_[30:2:-3, 20::-2],
+    np.s_[5:5],
+    np.s_[:, 5:5],
+    np.s_[[3, 3, -1, 0]],
+    np.s_[:, [3, 3, -1, 0]],
+    np.s_[[7]],
+    np.s_[:, np.arange(30)],
+)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64", "bool"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_selections(rng, key, dtype, transposed):
+    x, a = pair(rng, dtype, transposed=transposed)
+    with sa.densify("error"):
+        check(x[key], a[key], a[key] != 0)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_selections_with_a_background(rng, transposed):
+    x, a = pair(rng, "float64", transposed=transposed)
+    for key in KEYS:
+        np.testing.assert_allclose(np.asarray(sa.exp(x)[key].to_dense()), np.exp(a)[key])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_permutations(rng, dtype, transposed):
+    x, a = pair(rng, dtype, transposed=transposed)
+    for of in (dtype, "float64"):
+        rows, columns = rng.permutation(40), rng.permutation(30)
+        left, right = sa.Permutation(rows, dtype=of), sa.Permutation(columns, dtype=of)
+        moved = np.eye(40, dtype=of)[rows] @ a
+        check(left @ x, moved, moved != 0)
+        moved = a @ np.eye(30, dtype=of)[columns]
+        check(x @ right, moved, moved != 0)
+
+
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.matmul])
+def test_compiled_functions_of_constant_patterns_do_not_sort(rng, operation):
+    """XLA would sort constants while it compiles."""
+    n = 2000
+    x = sa.Sparse(rng.normal(size=n), (rng.permutation(n), rng.permutation(n)), (n, n))
+    for offsets in ((0,), (-1, 0, 3)):
+        diagonals = [rng.normal(size=n - abs(k)) for k in offsets]
+
+        def function(diagonals, offsets=offsets):
+            other = sa.Banded(diagonals, offsets, (n, n)) if len(offsets) > 1 else sa.Diagonal(diagonals[0])
+            return operation(x, other)
+
+        assert "stablehlo.sort" not in jax.jit(function).lower(diagonals).as_text()
+        result, eager = jax.jit(function)(diagonals), function(diagonals)
+        assert result.nnz == eager.nnz
+        expected = np.asarray(eager.to_dense())
+        np.testing.assert_allclose(np.asarray(result.to_dense()), expected, rtol=1e-12, atol=1e-14)
+        other = sum(np.diag(d, k) for d, k in zip(diagonals, offsets, strict=True))
+        np.testing.assert_allclose(expected, operation(np.asarray(x.to_dense()), other), rtol=1e-12, atol=1e-14)
+
+
+def test_sort_is_stable(rng):
+    coordinates = [rng.integers(0, n, 1000) for n in (5, 7, 11)]
+    by = compressed_rows.sort(coordinates, (5, 7, 11))
+    np.testing.assert_array_equal(by, np.lexsort(coordinates[::-1]))
+
+
+def test_kept_patterns_are_dropped_with_their_arrays(rng):
+    before = len(compressed_rows._STARTS), len(compressed_rows._COUNTS)
+    x, _ = pair(rng, "float64")
+    y, _ = pair(rng, "float64")
+    total = x + y
+    assert len(compressed_rows._COUNTS) == before[1] + 1
+    del x, y, total
+    gc.collect()
+    assert (len(compressed_rows._STARTS), len(compressed_rows._COUNTS)) == before
+
+
+def test_without_the_routines_of_scipy(rng, monkeypatch):
+    x, a = pair(rng, "float64")
+    y, b = pair(rng, "float64", transposed=True)
+    monkeypatch.setattr(compressed_rows, "routines", lambda: None)
+    check(x + y, a + b, (a != 0) | (b != 0))
+    check(x @ y.mT, a @ b.T, ((a != 0).astype(int) @ (b != 0).T) > 0)
+
+
+def test_leaves_of_numpy(rng):
+    """A tree map may put NumPy's arrays into an array; nothing is kept for them, since they may change."""
+    x, a = pair(rng, "float64", (300, 300), 900)
+    y = jax.tree.map(np.array, x)
+    for result in (y + y.with_data(2 * x.data), y + x, y @ x, y[3:9]):
+        assert type(result) is sa.Sparse
+    np.testing.assert_allclose(np.asarray((y + x.mT).to_dense()), a + a.T)
+    b = sa.ones(300)
+    shifted = jax.tree.map(np.array, x + sa.eye(300) * 20.0)
+    np.testing.assert_allclose(
+        np.asarray(sa.linalg.solve(shifted, b)), np.linalg.solve(a + 20 * np.eye(300), np.ones(300)), rtol=1e-9
+    )
+
+
+def test_results_stay_on_their_device(rng):
+    x, _ = pair(rng, "float64")
+    y, _ = pair(rng, "float64")
+    placed = jax.device_put(x, jax.devices()[0])
+    assert (placed + y).data.devices() == x.data.devices()
