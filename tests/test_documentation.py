@@ -125,6 +125,25 @@ def test_there_is_code_to_run():
     assert {page.parent.name for page in WITH_CODE} >= {"docs", "how_to", "coming_from", "structures"}
 
 
+def test_the_list_of_tasks_has_every_how_to_page():
+    folder = ROOT / "docs" / "how_to"
+    rows = re.findall(r"^\| (.*) \| (\[.*) \|$", (folder / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [[(folder / link).resolve() for link in re.findall(r"\]\(([^)#]+)", cell)] for _, cell in rows]
+    linked = {page for row in pages for page in row}
+    assert len(rows) >= 20
+    assert linked >= {page for page in folder.glob("*.md") if page.name != "index.md"}
+    for row in pages:
+        assert row[0] in WITH_CODE or row[0].suffix == ".ipynb"
+
+
+def test_the_search_ranks_every_page():
+    spec = importlib.util.spec_from_file_location("search_ranking", ROOT / "tools" / "search_ranking.py")
+    ranking = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ranking)
+    assert all((ROOT / "docs" / path).exists() for path in ranking.BOOSTS)
+    assert ranking.boost("how_to/batch.md") > ranking.boost("reference/errors.md") > ranking.boost("design/benchmarks.md")
+
+
 def test_the_commands_that_ci_runs_are_in_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
