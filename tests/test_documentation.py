@@ -141,7 +141,9 @@ def test_the_search_ranks_every_page():
     ranking = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(ranking)
     assert all((ROOT / "docs" / path).exists() for path in ranking.BOOSTS)
-    assert ranking.boost("how_to/batch.md") > ranking.boost("reference/errors.md") > ranking.boost("design/benchmarks.md")
+    assert (
+        ranking.boost("how_to/batch.md") > ranking.boost("reference/errors.md") > ranking.boost("design/benchmarks.md")
+    )
 
 
 def test_the_commands_that_ci_runs_are_in_the_readme():

@@ -33,5 +33,6 @@ def boost(path: str) -> float:
 
 
 def on_page_markdown(markdown, page, **_):
+    """Set the factor of a page that sets none itself."""
     page.meta.setdefault("search", {}).setdefault("boost", boost(page.file.src_uri))
     return markdown
