@@ -7,8 +7,8 @@
     python tools/planted_faults.py --only transpose       # the faults whose names contain this word
     python tools/planted_faults.py --tree ../old          # the tests and the library of another checkout
 
-The faults are planted in a copy of the tree. Tests of the faulty part run first; if they pass, all tests follow. A test that also fails without the
-fault detects nothing: the tool excludes the test and continues.
+The faults are planted in a copy of the tree. Tests of the faulty part run first; if they pass, all tests follow.
+A test that also fails without the fault detects nothing: the tool excludes the test and continues.
 """
 
 import argparse
