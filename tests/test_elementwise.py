@@ -203,7 +203,7 @@ def test_zero_absorbs_where_declared(name):
         assert np.all(np.asarray(function.formula(*operands)) == 0)
 
 
-# ---- the law -------------------------------------------------------------------------------------------------------
+# ---- the equivalence tests -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.costly
