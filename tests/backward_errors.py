@@ -66,7 +66,7 @@ def log_determinant(a):
 
 
 class Data(NamedTuple):
-    """What functions take beside a matrix: right-hand sides, another factor, vectors, and a factor that makes the norm about one."""
+    """What functions take next to a matrix: right-hand sides, another factor, vectors, and a factor that makes the norm about one."""
 
     b: np.ndarray
     other: np.ndarray

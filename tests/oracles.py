@@ -1,4 +1,4 @@
-"""SciPy's functions of matrices as oracles for stacks of them, and the law for functions that the standard does not have; random matrices."""
+"""Oracles for stacks of matrices, from SciPy; the equivalence tests of functions beyond the standard; random matrices."""
 
 import itertools
 import zlib

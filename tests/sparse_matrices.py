@@ -5,7 +5,7 @@ import scipy.sparse
 
 
 def random_matrix(n=300, row=4, dtype=np.float64, seed=0, shift=3.0):
-    """A regular unsymmetric matrix with about `row` entries beside the diagonal in each row."""
+    """A regular unsymmetric matrix with about `row` entries next to the diagonal in each row."""
     rng = np.random.default_rng(seed)
     matrix = scipy.sparse.random_array((n, n), density=row / n, rng=rng, data_sampler=rng.standard_normal)
     if np.dtype(dtype).kind == "c":

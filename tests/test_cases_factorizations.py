@@ -1,4 +1,4 @@
-"""The oracles of the law for functions beyond the standard, which NumPy does not have: they are those of SciPy."""
+"""The oracles of the equivalence tests for functions beyond the standard, which NumPy does not have: they are those of SciPy."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_least_squares(shape, rng):
 
 
 def test_every_function_is_used():
-    """All functions of `linalg` that are about structured matrices have a case of the law; the others take lines of numbers."""
+    """All functions of `linalg` that are about structured matrices have a case of the equivalence tests; the others take lines of numbers."""
     lines = {"solve_toeplitz", "matmul_toeplitz", "solve_circulant"}
     lines |= {"solve_banded", "solveh_banded", "cholesky_banded", "cho_solve_banded"}
     functions = {name for name in dir(sa.linalg) if not name.startswith("_")}

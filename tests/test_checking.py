@@ -1,4 +1,4 @@
-"""`check_structure` finds what is wrong and what densifies; the arrowhead matrix of the documentation obeys the law."""
+"""`check_structure` finds what is wrong and what densifies; the arrowhead matrix of the documentation passes the equivalence tests."""
 
 import os
 import subprocess

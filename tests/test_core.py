@@ -1,4 +1,4 @@
-"""The core: dispatch, policies, contexts, pytrees, dtypes; what a user sees of them."""
+"""Dispatch, policies, contexts, pytrees and data types, as a user sees them."""
 
 import ast
 import importlib
@@ -113,7 +113,7 @@ def test_densify():
 
 
 @pytest.mark.parametrize(
-    ("f", "n"),  # a warning is given when a call is traced, so once for each size
+    ("f", "n"),  # a call warns while it is traced, so once for each size
     [(lambda x: sa.sort(x), 41), (jax.jit(lambda x: sa.sort(x)), 42), (sa.structured(lambda x: jnp.sort(x)), 43)],
     ids=["eager", "jit", "structured"],
 )
@@ -286,7 +286,7 @@ LIBRARY = pathlib.Path(sa.__file__).parent
 
 
 def _imported(path):
-    """The parts below the library of what a file imports while it is imported itself."""
+    """The subpackages that a file imports at its top level."""
     package = ["structarrays", *path.relative_to(LIBRARY).parts[:-1]]
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
@@ -297,7 +297,7 @@ def _imported(path):
 
 
 def test_imports_point_downwards():
-    """`_numerics` imports JAX and `jax_internals` alone; `_functions` imports structures inside of calls."""
+    """`_numerics` imports only JAX and `jax_internals`; `_functions` imports structures inside of calls."""
     order = ["_numerics", "_core", "_functions", "_structures", "transform", "interop", "testing"]
     for place, folder in enumerate(order[:4]):
         for path in (LIBRARY / folder).rglob("*.py"):
@@ -313,7 +313,7 @@ def test_jax_internals_import_jax_alone():
 
 
 def test_names_of_files_are_unique():
-    """But for those that every family has."""
+    """Only the names that every family may use occur several times."""
     fixed = {"__init__", "array", "indexing", "numerics", "products", "reductions", "solvers"}
     files = [path for path in LIBRARY.rglob("*.py") if path.stem not in fixed]
     assert len({path.name for path in files}) == len(files)
@@ -342,7 +342,7 @@ def test_equal_calls_within_one_call_are_printed_once():
     assert lines[0].split() == ["function", "operands", "how", "result", "times"]
     (products,) = [line for line in lines if line.startswith("  matmul")][:1]
     assert products.split()[-1] == "2"  # x @ x, and its square, in one power
-    assert sum(line.startswith("linalg.matrix_power") for line in lines) == 2  # calls of the user's stay apart
+    assert sum(line.startswith("linalg.matrix_power") for line in lines) == 2  # two calls of the user have two rows
     assert lines[-1] == f"{len(log.kernels)} kernels, 0 densifications"
     assert "times" not in str(sa.explain(sa.add, x, x))
 
@@ -350,7 +350,7 @@ def test_equal_calls_within_one_call_are_printed_once():
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("f", [lambda x: 2 * x, lambda x: x / 2, lambda x: x - 1, lambda x: sa.multiply(x, 2)])
 def test_a_log_changes_no_class(f, dtype):
-    """A Python integer stays a real number beside a complex array, which is what keeps this one Hermitian."""
+    """A Python integer stays real next to a complex array, so the array stays Hermitian."""
     x = sa.Hermitian(np.asarray([[2.0, 0.0], [1.0j, 2.0]], dtype))
     with sa.record():
         logged = f(x)
@@ -363,11 +363,11 @@ def test_a_log_changes_no_class(f, dtype):
 
 
 def test_the_first_operator_of_a_class_is_as_careful_as_the_second(monkeypatch):
-    """How an operand is taken is remembered by class; one that is not known yet must not go straight into the compiled call."""
+    """The conversion of operands is cached by class. An operand of a new class must not go straight into the compiled call."""
     diagonal, sparse = sa.Diagonal(np.ones(4)), sa.Sparse([1.0, 2.0], ([0, 1], [0, 1]), (4, 4))
     low_rank, ones = sa.LowRank(np.ones((9, 1)), np.ones((9, 1))), sa.ones((9, 9))
     gradient = sa.grad(lambda A: sa.sum(A @ sa.ones(9)))(low_rank)
-    diagonal + diagonal, ones + ones  # so that the compiled call is there
+    diagonal + diagonal, ones + ones  # compiles the call
     for cls in (sa.Sparse, sa.LowRank):
         monkeypatch.delitem(array.OPERANDS, cls, raising=False)
     assert (sparse + diagonal).nnz == 4

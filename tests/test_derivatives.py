@@ -141,7 +141,7 @@ def test_of_nearly_singular_matrices(structure):
 
 # ---- completeness ----------------------------------------------------------------------------------------------------
 
-# No solvers or factorisations: the law has their first derivatives. `matrix_rank` is an integer.
+# No solvers or factorisations: the equivalence tests have their first derivatives. `matrix_rank` is an integer.
 OTHERS = {
     "cross",
     "diagonal",

@@ -1,4 +1,4 @@
-"""The Python code in the README and in every page of the documentation runs, page by page, from top to bottom."""
+"""The Python code of the README and of each page runs from top to bottom."""
 
 import ast
 import contextlib
@@ -31,9 +31,11 @@ def is_installed(package: str | None) -> bool:
 
 
 def run(page: Path, text: str) -> None:
-    """Run the blocks of a page in one namespace, each with the line numbers that it has in the page; but for those below a mark that names
-    a package which is not installed. Where a block of ``text`` stands right below one that prints, it is what that one prints, in which
-    ``...`` is anything. Below a mark, both columns of a table are code that gives the same, or the second one is code.
+    """Run the blocks of a page in one namespace, with their line numbers in the page.
+
+    - A mark above a block can name a package. If the package is not installed, the block does not run.
+    - A block of ``text`` right below a block that prints is the expected output; ``...`` matches anything.
+    - A mark above a table says that both columns are code with equal results, or that the second column is code.
     """
     namespace = {"__name__": "__main__"}
     for part in sorted([*BLOCK.finditer(text), *TABLE.finditer(text)], key=lambda part: part.start()):
@@ -54,13 +56,13 @@ def run(page: Path, text: str) -> None:
 
 
 def without_lines_of_code(text: str) -> str:
-    """A text without the line numbers of kernels, and without the width of columns, which hangs on these."""
+    """A text without the line numbers of kernels, and without the widths of columns, which depend on the numbers."""
     text = re.sub(r"(\([\w/]+\.py):\d+\)", r"\1)", text)
     return re.sub(r"--+", "--", re.sub(r"  +", "  ", text))
 
 
 def compare(table: str, namespace: dict, both: bool) -> None:
-    """Evaluate the code in the second cell of each row, and, if asked for both, compare it with that in the first."""
+    """Evaluate the code in the second cell of each row. If `both` is true, compare it with the first cell."""
     for row in table.splitlines()[2:]:
         theirs, ours = (re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")[:2])
         values = [eval(code, namespace) for code in ours]
@@ -125,6 +127,27 @@ def test_there_is_code_to_run():
     assert {page.parent.name for page in WITH_CODE} >= {"docs", "how_to", "coming_from", "structures"}
 
 
+def test_the_list_of_tasks_has_every_how_to_page():
+    folder = ROOT / "docs" / "how_to"
+    rows = re.findall(r"^\| (.*) \| (\[.*) \|$", (folder / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [[(folder / link).resolve() for link in re.findall(r"\]\(([^)#]+)", cell)] for _, cell in rows]
+    linked = {page for row in pages for page in row}
+    assert len(rows) >= 20
+    assert linked >= {page for page in folder.glob("*.md") if page.name != "index.md"}
+    for row in pages:
+        assert row[0] in WITH_CODE or row[0].suffix == ".ipynb"
+
+
+def test_the_search_ranks_every_page():
+    spec = importlib.util.spec_from_file_location("search_ranking", ROOT / "tools" / "search_ranking.py")
+    ranking = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ranking)
+    assert all((ROOT / "docs" / path).exists() for path in ranking.BOOSTS)
+    assert (
+        ranking.boost("how_to/batch.md") > ranking.boost("reference/errors.md") > ranking.boost("design/benchmarks.md")
+    )
+
+
 def test_the_commands_that_ci_runs_are_in_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
@@ -153,7 +176,7 @@ def test_every_public_name_is_in_the_api_reference(module):
     public = [n for n in getattr(owner, "__all__", dir(owner)) if not n.startswith("_")]
     names = [n for n in public if not inspect.ismodule(getattr(owner, n))]
     assert names
-    # The namespace and `extend` share some names, which are described once.
+    # The namespace and `extend` share some names, each with one description.
     places = {"": ("", "extend."), "extend": ("extend.", "")}.get(module, (f"{module}.",))
     missing = [n for n in names if not any(place + n in described for place in places)]
     assert missing == []

@@ -1,4 +1,4 @@
-"""The law for the elementwise functions: what they give for every structure is what NumPy gives for the dense values."""
+"""Elementwise functions of every structure return the values that NumPy returns for the dense form."""
 
 import itertools
 import zlib
@@ -83,7 +83,7 @@ def with_background(x, background):
 
 
 def make(structure, dtype, rng, batch=(), shape=(4, 4)):
-    """An array of a structure (with ``+`` it has a background), and its dense value."""
+    """An array of a structure (with a background value if the name has ``+``), and its dense form."""
     name, plus = structure.rstrip("+"), structure.endswith("+")
     background = values(rng, batch, dtype) if plus else np.zeros(batch, dtype)
     if name == "Dense":
@@ -130,7 +130,7 @@ SHAPES = [((), (4, 4)), ((2, 3), (4, 4)), ((), (3, 5)), ((2, 3), (5, 3))]
 
 
 def expected(name, *arrays):
-    """NumPy's result; integers are taken for float64 where the function is a floating one."""
+    """The result of NumPy; a floating-point function gets integers as float64."""
     arrays = [np.asarray(a) for a in arrays]
     if "floating" in KIND[name]:
         common = np.result_type(*arrays)
@@ -151,7 +151,7 @@ def assert_same(result, wanted, name):
     single = wanted.dtype.name in ("float32", "complex64")
     tolerance = dict(rtol=2e-5 if single else 1e-11, atol=1e-6 if single else 1e-14)
     if wanted.dtype.kind == "c":
-        # NumPy and C99 differ in which part of an infinite complex number is NaN.
+        # In infinite complex numbers, NumPy and C99 have NaN in different parts.
         finite = np.isfinite(wanted)
         np.testing.assert_array_equal(np.isfinite(got), finite, err_msg=name)
         got, wanted = got[finite], wanted[finite]
@@ -159,7 +159,7 @@ def assert_same(result, wanted, name):
 
 
 def undefined(name, dtype, divisor):
-    """Where the standard leaves the result open: integers divided by zero."""
+    """The positions of integers divided by zero, for which the standard leaves the result open."""
     return name in ("floor_divide", "remainder") and np.dtype(dtype).kind in "iu" and not np.all(divisor)
 
 
@@ -203,7 +203,7 @@ def test_zero_absorbs_where_declared(name):
         assert np.all(np.asarray(function.formula(*operands)) == 0)
 
 
-# ---- the law -------------------------------------------------------------------------------------------------------
+# ---- the equivalence tests -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.costly
@@ -242,7 +242,7 @@ PER_FUNCTION = 14
 
 
 def pairs_of(name):
-    """Some pairs of structures for a function, so that all functions together meet every pair."""
+    """Some pairs of structures for a function. All functions together cover every pair."""
     start = BINARY.index(name) * PER_FUNCTION
     return [PAIRS[(start + i) % len(PAIRS)] for i in range(PER_FUNCTION)]
 
@@ -272,7 +272,7 @@ def test_two_arrays(name):
                 ones = stored.rebuild(tuple(jnp.ones_like(e) for e in stored.entries), None)
                 w = np.where(np.asarray(ones.to_jax()), w, np.zeros((), w.dtype))
         if name == "pow" and np.dtype(dtype).kind == "c":
-            # Complex powers of zero are exp(z log 0), which the standard leaves open: only the others are compared.
+            # The standard leaves complex powers of zero, exp(z log 0), open. Compare only the others.
             x = x + with_background(x, jnp.ones(batch, dtype)) if x.stores_entries and x.background is None else x
             w = expected(name, np.asarray(x.to_jax()), y_dense)
         arrays.append((x, y))
@@ -318,7 +318,7 @@ def test_class_of_the_result(name, first, second, result):
 
 
 def test_small_structures_broadcast():
-    """A structure of one element is a number; one of one row or column is so small that it may become dense."""
+    """A structure with one element is a number. A structure with one row or column may become dense."""
     D, M = sa.Diagonal([2.0, 3.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
     for one in (sa.Identity(1), sa.Diagonal([1.0]), sa.Banded([[1.0]], (0,), (1, 1))):
         assert_same(one + sa.asarray(M), 1.0 + M, "add")
@@ -363,7 +363,7 @@ def test_structural_zeros_are_strong():
     assert off_diagonal(D / D) == 0
     assert np.isnan(off_diagonal(D + nan))
     assert np.isnan(off_diagonal(sa.maximum(D, nan)))
-    assert np.isnan(off_diagonal(1.0 * with_background(D, 0.0) * nan))  # a background is no structural zero
+    assert np.isnan(off_diagonal(1.0 * with_background(D, 0.0) * nan))  # a background value is not a structural zero
 
 
 def test_weak_zeros():
@@ -394,7 +394,7 @@ def test_pow_of_a_python_number(dtype, exponent):
         if np.dtype(dtype).kind in "iu" and type(exponent) is float:
             wanted = dense.astype(np.float64) ** exponent
         elif np.dtype(dtype).kind == "c" and exponent == exponent:
-            # NumPy's complex powers of zero are NaN where those of reals are 1 or 0.
+            # In NumPy, complex powers of zero are NaN; real ones are 1 or 0.
             rounded = dense.real.dtype.type(exponent)
             wanted = np.where(dense == 0, np.power(np.zeros_like(rounded), rounded), dense**exponent).astype(dtype)
         else:
@@ -414,7 +414,7 @@ def test_pow_with_arrays_of_exponents():
     for exponent in (sa.asarray(2.0), jnp.asarray(2.0), np.float64(2.0), np.asarray(2)):
         y = x**exponent
         assert_same(y, wanted, "pow")
-        assert y.background is not None  # an array is not static, nor is a NumPy scalar, which is one
+        assert y.background is not None  # arrays are not static, and a NumPy scalar is an array
     assert_same(2 ** sa.asarray([1, 2, 3]), np.array([2, 4, 8]), "pow")
     assert_same(2.0**x, 2.0 ** np.diag([2.0, 3.0]), "pow")
     assert (x ** sa.asarray(2j)).dtype == sa.complex128
@@ -425,7 +425,7 @@ def test_pow_special_cases_of_static_exponents():
     x = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -2.0, 1e200])
     for exponent in (0, 1, 2, 3, 0.0, 0.5, 1.0, 2.0, -1, -2, 2.5, 17, 1e9, float("inf"), float("nan"), -0.0):
         got = np.asarray((sa.asarray(x) ** exponent).to_jax())
-        wanted = np.power(x, np.full_like(x, exponent))  # of a scalar exponent 0.5 NumPy makes a sqrt
+        wanted = np.power(x, np.full_like(x, exponent))  # NumPy replaces a scalar exponent of 0.5 by sqrt
         np.testing.assert_allclose(got, wanted, rtol=1e-14, err_msg=str(exponent))
         np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted), err_msg=str(exponent))
 
@@ -510,7 +510,7 @@ COMPARING = "equal not_equal less less_equal greater greater_equal logical_and l
 
 @pytest.mark.parametrize("name", BINARY)
 def test_promotion(name):
-    """The standard's table, for all pairs of dtypes that it has (and integers beside floats, as NumPy)."""
+    """The promotion table of the standard, for all its pairs of dtypes, and integers with floats as in NumPy."""
     f = getattr(sa, name)
     for a, b in itertools.combinations_with_replacement([d for d in DTYPES if takes(name, d)], 2):
         common = np.result_type(np.dtype(a), np.dtype(b))

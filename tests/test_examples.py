@@ -119,7 +119,7 @@ def test_a_gaussian_process_on_three_structures(tmp_path):
         env=environment,
     )
     assert process.returncode == 0, process.stdout + process.stderr
-    # Two structures beside the dense one, the fit, the prediction
+    # Two structures next to the dense one, the fit, the prediction
     assert process.stdout.count("[ok]") == 4 and "FAILED" not in process.stdout
     assert process.stdout.rstrip().endswith("All checks hold.")
     for words in ("700 weeks up to 2002.0", "Dense: stores", "Toeplitz: stores", "Sum of rank", "with its gradient"):

@@ -304,7 +304,7 @@ def test_classes_of_results(name):
         assert [kind_of(r) for r in results] == [w for w in cell.split() if w != "D"]
         assert bool(log.densifications) == cell.startswith("D ")
         background = sa.explain(getattr(sa.linalg, name), make(kind, (4, 4), (2,), background=True))
-        # Beside a constant systems and determinants are those of a sum with a term of rank one.
+        # Next to a constant systems and determinants are those of a sum with a term of rank one.
         kept = ("diagonal", "trace", "matrix_norm", "det", "slogdet", "inv")
         assert bool(background.densifications) == (name not in kept)
 

@@ -54,7 +54,7 @@ from structarrays._structures.toeplitz import toeplitz_iterations
 from structarrays._structures.toeplitz import toeplitz_substitution as toeplitz_triangles
 from structarrays._structures.toeplitz.array import Toeplitz
 
-N = 1000  # rows: a copy in each step writes a thousand times what is stored
+N = 1000  # rows: a copy in each step writes a thousand times the stored entries
 SMALL = 150  # rows, where each step touches all of a vector or a matrix
 
 # The plan is that of XLA's defaults: conftest.py asks XLA for another code generator, which fuses differently, where XLA has one.
@@ -67,7 +67,7 @@ CASES = {}
 
 
 def add(name, function, *arguments, temporary=3, passes=20):
-    """A case: the memory beside arguments and results, and what all loops write, in multiples of the arguments and results."""
+    """A case: the memory next to arguments and results, and what all loops write, in multiples of the arguments and results."""
     CASES[name] = Case(function, arguments, temporary, passes)
 
 

@@ -125,7 +125,7 @@ def test_the_page_runs_on_eight_devices():
 
 
 def test_round_trip(eight):
-    """On one device again, the array is what it was; what is made beside an array on a mesh lies on the mesh."""
+    """On one device again, the array is what it was; what is made next to an array on a mesh lies on the mesh."""
     same_structure, same_values, devices = eight.submit(checks.round_trip).result()
     assert same_structure and same_values
     assert set(devices) == {8}

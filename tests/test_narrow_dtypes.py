@@ -277,7 +277,7 @@ NARROW = {
 @pytest.mark.parametrize("structure", NARROW)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_what_has_no_routines_of_16_bits_says_so_of_structures(structure, dtype):
-    """Which they need hangs on the structure; what JAX says where LAPACK has none names no argument."""
+    """Which they need depends on the structure; what JAX says where LAPACK has none names no argument."""
     a, b = NARROW[structure](jnp.ones(40, dtype)), jnp.ones(40, dtype)
     with pytest.raises(
         TypeError, match=f"linalg.solve: x1 has dtype {dtype}, for which LAPACK has no routines; cast it"

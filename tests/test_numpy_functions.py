@@ -1,4 +1,4 @@
-"""Every function of NumPy that dispatches on its arguments, against what this namespace has: the lists are made from both."""
+"""Every NumPy function that dispatches on its arguments, compared with its counterpart. The tests list both from the two namespaces."""
 
 import inspect
 import itertools
@@ -30,11 +30,11 @@ F = (np.fft, np.linalg)
 
 
 def holes(a):
-    """The array with NaN for what is large."""
+    """The array with NaN in place of large elements."""
     return np.where(a > 2, np.nan, a)
 
 
-# For each function at least one call for each way through its adapter, of an array of shape (3, 3).
+# At least one call for each branch of the adapter of a function, with an array of shape (3, 3).
 EXAMPLES = {
     "all": [np.all, lambda a: np.all(a, axis=0, keepdims=True), lambda a: np.all(a, where=MASK)],
     "amax": [lambda a: np.amax(a, axis=0)],
@@ -323,7 +323,7 @@ EXAMPLES = {
     "zeros": [lambda a: np.zeros((2, 3), like=a), lambda a: np.zeros(2, dtype=bool, order="C", like=a)],
     "zeros_like": [np.zeros_like, lambda a: np.zeros_like(a, np.int8), lambda a: np.zeros_like(a, shape=(2, 2))],
 }
-# Beside a dense array each call gets one with structure, of each class in turn: all of them would take minutes to compile.
+# Each call gets a dense array and one structured array. The classes alternate, because all of them would take minutes to compile.
 CALLS = [
     pytest.param(call, structure, id=f"{name}-{i}-{structure}")
     for (name, i, call), structure in zip(
@@ -335,13 +335,13 @@ CALLS = [
 
 
 def overridable():
-    """The functions of NumPy that ask their arguments, by name."""
+    """The NumPy functions that dispatch on their arguments, by name."""
     functions = overrides.get_overridable_numpy_array_functions()
     return {f"{f.__module__}.{f.__name__}" for f in functions}
 
 
 def same(result, expected, kind=sa.Array):
-    """Equal values, shapes and dtypes, all of the results arrays of ours."""
+    """Check that values, shapes and dtypes are equal, and that all results are arrays of this library."""
     if isinstance(expected, (tuple, list)):
         assert isinstance(result, (tuple, list)) and len(result) == len(expected), result
         for r, e in zip(result, expected, strict=True):
@@ -358,11 +358,11 @@ def same(result, expected, kind=sa.Array):
 
 
 def test_no_function_with_a_counterpart_is_missed():
-    """What has the name of a function of ours, in the same module, comes to ours; NumPy's old names are in the tables."""
+    """A NumPy function with the name of a function of this namespace calls that function. The tables list NumPy's old names."""
     known = numpy_functions.COUNTERPARTS.keys() | numpy_functions.ADAPTERS.keys() | numpy_functions.QUESTIONS.keys()
     for module, names in (("numpy", vars(sa)), ("numpy.linalg", vars(sa.linalg)), ("numpy.fft", vars(sa.fft))):
         public = {f"{module}.{name}" for name in names if callable(names[name]) and not name.startswith("_")}
-        # Writing to disk is no function of the standard's; NumPy's own writes the dense form.
+        # The standard has no function that writes to disk; NumPy's function writes the dense form.
         assert (public & overridable()) - known <= {"numpy.save"}, module
 
 
@@ -393,7 +393,7 @@ FUNCTIONS_BY_NUMPY = {
 
 
 def test_no_function_of_numpy_is_unknown():
-    """A function that is new in NumPy has to be put somewhere: into the tables, or into the list of those that NumPy computes."""
+    """Every dispatching NumPy function is in the tables, or in the list of functions that NumPy computes. A new function needs an entry."""
     known = (
         numpy_functions.COUNTERPARTS.keys()
         | numpy_functions.ADAPTERS.keys()
@@ -407,14 +407,18 @@ def test_no_function_of_numpy_is_unknown():
         for name in names.split()
     }
     assert not by_numpy & known
-    others = ("numpy.char.", "numpy.strings.", "numpy.polynomial.")  # of texts, and what calls functions of numpy
+    others = (
+        "numpy.char.",
+        "numpy.strings.",
+        "numpy.polynomial.",
+    )  # functions of texts, and functions that call other NumPy functions
     unknown = {name for name in overridable() - known - by_numpy if not name.startswith(others)}
     unknown = {name for name in unknown if not {name, name.rpartition(".")[0]} & refused.keys()}
     assert unknown <= {"numpy.in1d", "numpy.row_stack"}  # names that NumPy 2.4 has removed
 
 
 def test_no_ufunc_of_numpy_is_unknown():
-    """So has a ufunc, also one that is no function of NumPy's by name, such as those behind the parts of a complex array."""
+    """Every ufunc has an entry, including ufuncs without a public name, such as the ufuncs of the parts of a complex array."""
     names = {ufunc.__name__ for ufunc in overrides.get_overridable_numpy_ufuncs()}
     tables = numpy_ufuncs.UFUNCS.keys() | numpy_ufuncs.COMPOSED.keys()
     assert not tables & UFUNCS_BY_NUMPY
@@ -427,7 +431,7 @@ def test_no_ufunc_of_numpy_is_unknown():
 @pytest.mark.parametrize("name", ["real", "imag"])
 @pytest.mark.parametrize("structure", ["Dense", "Diagonal", "Banded"])
 def test_ufuncs_of_parts(structure, name):
-    """Since NumPy 2.5 the parts of a complex array have a ufunc."""
+    """The parts of a complex array have a ufunc since NumPy 2.5."""
     ufunc = getattr(np._core.umath, name, None)
     x = MAKERS[structure]() * (1 - 2j)
     function = ufunc or getattr(np, name)
@@ -443,7 +447,7 @@ def test_no_ufunc_with_a_counterpart_is_missed():
     ours = {name for name in vars(sa) if callable(vars(sa)[name])}
     tables = numpy_ufuncs.UFUNCS.keys() | numpy_ufuncs.COMPOSED.keys()
     assert (names & ours) - tables <= {"clip"}  # an internal one, which np.clip calls
-    # The functions of the standard that act on elements are all reached from a ufunc, under one name or another.
+    # A ufunc calls each elementwise function of the standard, possibly under another name.
     elementwise = {f.__name__ for f in map(vars(sa).get, ours) if hasattr(f, "zero") and hasattr(f, "kinds")}
     by_functions = {"clip", "imag", "real", "round", "where"}
     assert elementwise - set(numpy_ufuncs.UFUNCS.values()) <= by_functions
@@ -453,11 +457,11 @@ def test_no_ufunc_with_a_counterpart_is_missed():
 def test_every_function_that_is_ours_has_an_example():
     ours = numpy_functions.COUNTERPARTS.keys() | numpy_functions.ADAPTERS.keys()
     assert {f"numpy.{name}" for name in EXAMPLES} == ours
-    assert ours <= overridable() | {"numpy.around"}  # which some versions of NumPy have as another name of round
+    assert ours <= overridable() | {"numpy.around"}  # a synonym of round in some versions of NumPy
 
 
 def test_adapters_have_numpys_names_of_parameters():
-    """An argument that an adapter does not know by NumPy's name would silently send the call to NumPy."""
+    """Adapters have NumPy's names of all arguments. An unknown name would silently send the call to NumPy."""
     functions = {f"{f.__module__}.{f.__name__}": f for f in overrides.get_overridable_numpy_array_functions()}
     for name, adapter in (numpy_functions.ADAPTERS | numpy_writes.WRITES).items():
         try:
@@ -537,7 +541,7 @@ def test_what_leaves_nan_out_expands_nothing(structure):
 def test_where_all_is_nan():
     x = sa.asarray([[np.nan, 1.0], [np.nan, 3.0]])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, that nothing is left
+        warnings.simplefilter("ignore")  # of NumPy: no elements are left
         for function in (*NAN, lambda a, axis: np.nanvar(a, axis=axis, ddof=2)):
             same(function(x, axis=0), function(np.asarray(x), axis=0))
 
@@ -917,7 +921,7 @@ class TestRefused:
         assert "numpy.var" in message(lambda a: np.var(a, where=MASK), x)
         with pytest.raises(TypeError, match="numpy.cbrt"):
             jax.grad(lambda x: np.cbrt(x).sum())(x)
-        # What JAX's tracers are among the arguments for is the same.
+        # The same holds if tracers of JAX are among the arguments.
         with pytest.raises(TypeError, match="numpy.gcd"):
             jax.jit(lambda v: np.gcd(sa.asarray([4, 6]), v))(jnp.asarray([2, 3]))
 
@@ -981,7 +985,7 @@ def test_rounding_to_extreme_powers_of_ten(dtype, decimals):
     x = np.asarray([1.26, 2.0, -3.5e-5, 1e30, np.inf, -np.inf, np.nan, 0.0], dtype)
     found = np.asarray(np.round(sa.asarray(x), decimals))
     expected = x if decimals > 0 else np.where(np.isfinite(x), 0 * x, x)
-    if decimals > 0:  # NumPy's scaled elements may overflow to infinity: these may, too
+    if decimals > 0:  # scaled elements may overflow to infinity, as in NumPy
         expected = np.where(np.isinf(found), np.copysign(np.inf, x), expected)
     np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
     assert np.isfinite(found[:3]).all()

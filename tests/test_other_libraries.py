@@ -27,7 +27,7 @@ def close(found, expected):
 
 
 class TestXarray:
-    """Of every operation the array inside, and its numbers beside those of a `DataArray` of NumPy."""
+    """Of every operation the array inside, and its numbers next to those of a `DataArray` of NumPy."""
 
     KEEP = {
         "number": lambda X: 2 * X,

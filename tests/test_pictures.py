@@ -177,7 +177,7 @@ class WithoutEntries(sa.Array):
 
 
 class WithBandwidths(WithoutEntries):
-    """Says beside how far from the diagonal its elements stand."""
+    """Also says how far from the diagonal its elements stand."""
 
     __slots__ = ()
 
@@ -608,7 +608,7 @@ def test_pages_show_what_their_code_makes(tmp_path):
         kept = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
         if name.endswith(".html"):  # what else they hold depends on the version of matplotlib
             texts = (kept, (tmp_path / name).read_text(encoding="utf-8"))
-            same, made_now = (re.sub(r"\.py:\d+\)", ".py)", text) for text in texts)  # but for the lines of kernels
+            same, made_now = (re.sub(r"\.py:\d+\)", ".py)", text) for text in texts)  # except for the lines of kernels
             assert same == made_now, "run python docs/gallery.py"
         ElementTree.fromstring(kept)
 

@@ -60,7 +60,7 @@ def test_code_refers_to_pages_of_the_repository():
 
 
 def test_functions_are_imported():
-    """Not looked up by name, but for operators, ufuncs, rules of the interpreter and pickles, whose names are data."""
+    """Not looked up by name, except for operators, ufuncs, rules of the interpreter and pickles, whose names are data."""
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in (ROOT / "structarrays").rglob("*.py")

@@ -94,7 +94,7 @@ def symmetric(rng):
 
 
 def two_chains(s, n=40):
-    """Two chains of masses without a connection between them, but for `s`."""
+    """Two chains of masses without a connection between them, except for `s`."""
     beside = jnp.where(jnp.arange(n - 1) == n // 2 - 1, s, -1.0)
     return sa.tridiagonal(beside, jnp.full(n, 3.0), beside)
 

@@ -103,7 +103,7 @@ def test_logdet(requires):
         return np.where(sign < 0, np.nan, logabsdet)
 
     options = {"kinds": "floating", "condition": True} | {"requires": (requires,), "oracle": oracle}
-    # Beside the cut of the logarithm a rounding error changes the argument by 2 pi.
+    # Next to the cut of the logarithm a rounding error changes the argument by 2 pi.
     tame = lambda x: not np.iscomplexobj(x) or np.all(np.abs(np.angle(np.linalg.slogdet(x)[0])) < 3)  # noqa: E731
     case = Case("logdet", "xp.linalg.logdet(x)", cores=("nn",), given=tame, **options)
     check_everywhere(case, ("Dense", "Diagonal", "Banded", "Kronecker", "BlockDiagonal"), ("Toeplitz", "Sparse", "Sum"))

@@ -32,7 +32,7 @@ STACKED = (
 
 
 def samples(*, batch=()):
-    """Each structure, with its dense matrix: dtypes and shapes by turns."""
+    """Each structure, with its dense matrix: dtypes and shapes alternately."""
     for i, structure in enumerate(STACKED if batch else STRUCTURES):
         for core in ((6, 6),) if batch else ((6, 6), ((7, 4), (3, 8))[i % 2]):
             for dtype in (DTYPES[i % len(DTYPES)], "complex128"):
@@ -67,7 +67,7 @@ def test_scipy_of_every_structure():
         assert found.format == ("dia" if isinstance(x, sa.Banded) else "csr")
         assert found.dtype == x.dtype
         np.testing.assert_allclose(found.toarray(), host, atol=1e-12, err_msg=structure)
-        found.data[...] = 0  # nobody's memory but its own
+        found.data[...] = 0  # memory of its own
         np.testing.assert_array_equal(np.asarray(x), host)
         form = FORMATS[i % len(FORMATS)]
         if x.dtype != bool or form not in ("bsr", "dia"):

@@ -1,4 +1,4 @@
-"""The pages of the structures, `docs/structures`: what they print, claim and show, against what happens."""
+"""The outputs, tables and pictures in `docs/structures` agree with the library."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from structarrays._core.families.pattern import NAMES, ZERO, grid
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "structures"
 INDEX = FOLDER / "index.md"
-RESULTS = FOLDER / "results.md"  # of all structures: tests/law/test_structure_tables.py
+RESULTS = FOLDER / "results.md"  # tested for all structures by tests/law/test_structure_tables.py
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page not in (INDEX, RESULTS))
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST = re.compile(r"^```python\n.*?^```\n+```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ def text(page):
 
 
 def names_after(blocks, page):
-    """What the code defines, run block by block."""
+    """The names that the blocks of code define."""
     names = {"__name__": "__main__"}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)
@@ -41,8 +41,9 @@ def names_after(blocks, page):
 
 
 def outcome(code, names):
-    """What the cell of a row says: the classes of the result (of a write: of the array after it), without their shapes, and whether
-    anything was made dense on the way; and the log.
+    """The expected text of a cell, and the log of the call.
+
+    The text has the classes of the result (for a write: of the array afterwards) without shapes, and says whether an array was densified.
     """
     with sa.record() as log:
         try:
@@ -67,7 +68,7 @@ def outcome(code, names):
 def test_the_tables_say_what_happens(page):
     names = names_after(CODE.findall(text(page)), page)
     tables = TABLE.findall(text(page))
-    assert len(tables) >= 2  # of what it costs, and of what keeps it
+    assert len(tables) >= 2  # the costs, and the operations that keep the structure
     wrong = []
     for line in "".join(tables).splitlines():
         row = ROW.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Writes into arrays of every structure take the values that NumPy takes, and refuse what it refuses."""
+"""Writes into arrays of every structure accept and reject the same values as NumPy."""
 
 import jax
 import numpy as np
@@ -58,14 +58,14 @@ def test_values_broadcast_into_the_selection(structure, key):
     start = np.array(x.to_jax())
     for shape in VALUES:
         if key == "element" and shape and np.prod(shape) == 1:
-            continue  # NumPy takes no array for a number, though it broadcasts
+            continue  # NumPy accepts no array in place of a number, although it broadcasts
         if key == "mask" and len(shape) > 1:
-            continue  # nor more than one dimension for a mask
+            continue  # NumPy accepts at most one dimension for a mask
         value = np.random.default_rng(0).normal(size=shape)
         want = written(start.copy(), KEYS[key], value)
         got = written(sa.asarray(x, copy=True), KEYS[key], value)
         if isinstance(want, type):
-            # Of an array that is no complex number NumPy says so in another way than of one that is no real number.
+            # NumPy raises another error for a complex element than for a real one; ValueError is accepted for both.
             complex_element = key == "element" and x.dtype.kind == "c"
             assert got is want or (complex_element and got is ValueError), (shape, got, want)
         else:

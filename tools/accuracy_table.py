@@ -2,11 +2,11 @@
 
 ::
 
-    python tools/accuracy_table.py                                      # all, and writes the page: most of an hour on one core
-    python tools/accuracy_table.py --structures Sum Block               # measures these, and prints what is above the bar
+    python tools/accuracy_table.py                                      # measure all and write the page: almost an hour on one core
+    python tools/accuracy_table.py --structures Sum Block               # measure these and print the cells above the bar
     python tools/accuracy_table.py --functions solve --dtypes float32
 
-The matrices are those of `tests/hard_inputs.py`, the errors those of `tests/backward_errors.py`.
+The matrices come from `tests/hard_inputs.py`, and the errors from `tests/backward_errors.py`.
 """
 
 import argparse
@@ -75,12 +75,12 @@ def matrix(family, dtype):
 
 
 def dense(x):
-    """The dense form, whose elements have one rounding error: those of an `Inverse` are computed in double precision if they can be."""
+    """The dense form, with one rounding error in each element. The elements of an `Inverse` use double precision if possible."""
     return np.asarray(with_dtype(x, np.float64)).astype(x.dtype)
 
 
 def computed(x):
-    """The matrix that LAPACK computes from the parameters, if it differs from the dense form: of an `Inverse`, that of the matrix inside."""
+    """The matrix that LAPACK computes from the parameters of an `Inverse`: the inverse of the inner matrix. Otherwise None."""
     return lapacks_inverse(np.asarray(x.a)) if isinstance(x, sa.Inverse) else None
 
 
@@ -143,7 +143,7 @@ that [refused](#what-is-refused) a matrix that LAPACK accepts.
 
 
 def number(ratio: float) -> str:
-    """A ratio as the tables show it."""
+    """The text of a ratio in the tables."""
     return f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:.0e}"
 
 
@@ -180,7 +180,7 @@ def tables(results: list[Result]) -> str:
 
 
 def kinds(results: list[Result]) -> dict[tuple[str, str, str], list[Result]]:
-    """The calls without a result, by structure, what an eager call does, and what a compiled one does."""
+    """The calls without a result, by structure and by the outcomes of the eager and the compiled call."""
     outcomes = defaultdict(dict)
     for r in results:
         outcomes[r.family, r.dtype, r.function][r.mode] = r.ratio if isinstance(r.ratio, str) else "a result"
@@ -193,7 +193,7 @@ def kinds(results: list[Result]) -> dict[tuple[str, str, str], list[Result]]:
 
 
 def refusals(results: list[Result]) -> str:
-    """A row for each kind of calls without a result, where LAPACK has one."""
+    """A row for each kind of call that has no result although LAPACK has one."""
     found = kinds(results)
     count = sum(map(len, found.values()))
     lines = [

@@ -2,10 +2,10 @@
 
 ::
 
-    python tools/kernels.py before.json              # writes the choices of this checkout
-    python tools/kernels.py before.json --compare    # prints those that have changed since, and exits with 1 if there are any
+    python tools/kernels.py before.json              # write the choices of this checkout
+    python tools/kernels.py before.json --compare    # print the choices that changed; exit with 1 if there are any
 
-A kernel is named by its function. Moving a file changes no choice, renaming a kernel changes those of it.
+The function of a kernel gives its name. A moved file changes no choice; a renamed kernel changes its own choices.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from structarrays._core.dispatch.registry import Registry  # noqa: E402
 
 
 def registries() -> dict[str, Registry]:
-    """Every table of kernels by its name, those of eager kernels and of internal questions included."""
+    """All tables of kernels by name, including the tables of eager kernels and of internal functions."""
     found: dict[str, Registry] = {}
     for module in [m for name, m in sys.modules.items() if name.startswith("structarrays")]:
         for value in vars(module).values():
@@ -34,7 +34,7 @@ def registries() -> dict[str, Registry]:
 
 
 def classes() -> list[type]:
-    """All classes of arrays, and the classes of what else kernels take."""
+    """All classes of arrays, and the classes of other arguments of kernels."""
     found, left = [], [Array]
     while left:
         cls = left.pop()
@@ -45,12 +45,12 @@ def classes() -> list[type]:
 
 
 def choices() -> dict[str, dict[str, list[str]]]:
-    """By function and by combination of classes: the names of the kernels that serve it, best first."""
+    """The names of the kernels for each function and combination of classes, best first."""
     result = {}
     for name, registry in registries().items():
         rows = result[name] = {}
         for count in sorted({len(k.classes) for k in registry.kernels}):
-            # More than two arrays: those classes that a kernel names.
+            # For more than two arrays, use only the classes that kernels name.
             named = sorted({c for k in registry.kernels for c in k.classes}, key=lambda c: c.__name__)
             for combination in itertools.product(classes() if count <= 2 else named, repeat=count):
                 kernels = registry.find(combination)
@@ -60,7 +60,7 @@ def choices() -> dict[str, dict[str, list[str]]]:
 
 
 def differences(before: dict, after: dict) -> list[str]:
-    """A line for each combination with other kernels, or in another order."""
+    """A line for each combination whose kernels or their order changed."""
     lines = []
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, {}), after.get(name, {})

@@ -7,8 +7,8 @@
     python tools/planted_faults.py --only transpose       # the faults whose names contain this word
     python tools/planted_faults.py --tree ../old          # the tests and the library of another checkout
 
-The faults are planted in a copy of the tree. Tests of the faulty part run first; all follow if these do not fail. A test that fails without
-the fault as well detects nothing: it is left out, and the run goes on.
+The faults are planted in a copy of the tree. Tests of the faulty part run first; if they pass, all tests follow.
+A test that also fails without the fault detects nothing: the tool excludes the test and continues.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def apply(fault, package):
 
 
 def arguments(first):
-    """The arguments of pytest, from the root of a tree, for what of its tests runs first."""
+    """The arguments of pytest for the tests that run first, relative to the root of the tree."""
     return [f"tests/{word}" if ".py" in word else word for word in shlex.split(first)]
 
 
@@ -76,7 +76,7 @@ class Trees:
     Parameters
     ----------
     tree : Path
-        What is copied: the files that git tracks, and new ones that it does not ignore.
+        The tree to copy: the files that git tracks, and new files that git does not ignore.
     options
         The options of the command line.
     """
@@ -91,12 +91,12 @@ class Trees:
                 for copy in (self.clean, self.faulty):
                     (copy / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(tree / name, copy / name)
-        # Whether XLA knows the flags that the tests want is tried once, and not in each run.
+        # The tests ask whether XLA knows some flags. Ask once, not in each run.
         asked = [sys.executable, "-c", "import conftest, os; print(os.environ['XLA_FLAGS'])"]
         self.flags = subprocess.run(asked, check=True, cwd=self.clean, capture_output=True, text=True).stdout.strip()
 
     def pytest(self, tree, arguments) -> list[str]:
-        """Run tests in one of the trees until one fails; the names of those that failed."""
+        """Run tests in one of the trees until one fails. Return the names of the failed tests."""
         self.failed.write_text("")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "planted_faults"]
         environment = os.environ | {
@@ -112,9 +112,9 @@ class Trees:
         return failed
 
     def selection(self) -> list[str]:
-        """The options of pytest that select, among the named tests, those that run without any name."""
+        """The options of pytest that select the tests of a default run among the named tests."""
         slow = "leave" if self.options.parameters == "part" else "run"
-        # Other trees need not know slow tests.
+        # Other trees may have no mark for slow tests.
         known = "--slow" in (self.clean / "tests" / "parameters.py").read_text(encoding="utf-8")
         return ["--parameters", self.options.parameters, *(["--slow", slow] if known else [])]
 
@@ -130,7 +130,7 @@ class Trees:
             self.left_out.update(failed)
 
     def measure(self, fault) -> tuple[str | None, float]:
-        """The test that detects a fault, or None, and the time that it took."""
+        """The test that detects a fault (or None), and the time of the search."""
         start, path = time.perf_counter(), self.faulty / "structarrays" / fault.file
         apply(fault, self.faulty / "structarrays")
         try:

@@ -5,8 +5,8 @@
     python tools/stress_threads.py                               # 30 threads and 30 tasks for a minute
     python tools/stress_threads.py --seconds 600 --threads 100 --seed 3
 
-Each worker writes rising numbers into elements of its own, and adds to arrays that all of them share. An element that goes back, or that is not
-the last one written, is a lost update. Policies of a worker must not be seen by others. Solutions are compared with NumPy's.
+Each worker writes increasing numbers into its own elements, and adds to arrays that all workers share. If an element decreases, or is not
+the last written number, an update was lost. No worker may see the policies of another worker. Solutions are compared with NumPy.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import structarrays as sa
 
 
 class Mix:
-    """What is shared, and what each worker does with it.
+    """The shared arrays, and the actions of the workers.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Mix:
     ----------
     errors : list of str
     done : Counter
-        How often each action was done.
+        Number of times that each action ran.
     """
 
     ACTIONS = ("write", "add", "read", "solve", "change", "see", "forbid", "weaken", "silence", "copy")
@@ -168,7 +168,7 @@ class Mix:
             await wait()
 
     def check(self):
-        """Compare what is left in the arrays with what was written and added."""
+        """Compare the final arrays with the written and added numbers."""
         for worker in self.workers:
             for name, value in worker.last.items():
                 found = float(self.written[name][worker.number, worker.number])
@@ -181,7 +181,7 @@ class Mix:
 
 
 class Worker:
-    """The number of a worker, its random numbers, and what it has written and seen."""
+    """The state of a worker: its number, its random numbers, and the values that it has written and read."""
 
     def __init__(self, number, seed):
         self.number, self.rng = number, np.random.default_rng((seed, number))
@@ -193,11 +193,11 @@ class Worker:
 
 
 def run(seconds, threads=30, tasks=30, seed=0):
-    """Run the mix, and return it: its errors and what was done."""
+    """Run the mix, and return it with its errors and counts."""
     workers = [Worker(i, seed) for i in range(threads + tasks)]
     mix = Mix(workers)
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # threads change as often as they can
+    sys.setswitchinterval(1e-5)  # switch threads as often as possible
     until = time.monotonic() + seconds
 
     async def alone():
@@ -223,7 +223,7 @@ def run(seconds, threads=30, tasks=30, seed=0):
 
 
 def main():
-    """Run the mix, and print what was done and what went wrong."""
+    """Run the mix, and print the counts and the errors."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--threads", type=int, default=30)

@@ -31,7 +31,7 @@ inner = st.floats(1, 3)
         (inner | st.just(0.0), [0.0, 2.0], [4.0]),
         (inner.filter(lambda v: v > 2), [2.5], [1.5, 0.0]),
         (st.builds(complex, inner, st.floats(0, 1)), [1 + 1j, 2.0], [0, 1 - 1j]),
-        (inner.map(abs), [], [0.0, 1.0]),  # nobody knows
+        (inner.map(abs), [], [0.0, 1.0]),  # unknown
     ],
 )
 def test_what_a_strategy_may_draw(strategy, yes, no):

@@ -93,7 +93,7 @@ def test_unary(structure):
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("kind", ["binary", "iop"])
 def test_binary(kind, structure):
-    """The structure in either place, each function beside another structure; ``iop`` are the operators in place."""
+    """The structure in either place, each function next to another structure; ``iop`` are the operators in place."""
     failures = Failures()
     # One partner for all cases of a function: each function of a pair of structures has to be compiled.
     others, first = ["Dense", *STRUCTURES], STRUCTURES.index(structure)

@@ -65,7 +65,7 @@ COUNTS = rng.poisson(2.0, size=ROWS).astype(np.float64)
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator, what it is fitted to beside the design, and what is compared."""
+    """An estimator, what it is fitted to next to the design, and what is compared."""
 
     make: Callable
     target: np.ndarray | None = None

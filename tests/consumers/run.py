@@ -1,12 +1,12 @@
-"""Run another library's own tests of its support of the Array API on this namespace; compare the failures with the known ones.
+"""Run the Array API tests of another library on this namespace, and compare the failures with the known failures.
 
     python tests/consumers/run.py array-api-extra
     python tests/consumers/run.py scikit-learn [pytest arguments]
-    python tests/consumers/run.py scipy --at-most 220                  # of each of scipy's packages
+    python tests/consumers/run.py scipy --at-most 220                  # up to 220 tests of each package
     python tests/consumers/run.py scipy --package scipy.signal
-    python tests/consumers/run.py scikit-learn --sample                # what the project's own tests run
+    python tests/consumers/run.py scikit-learn --sample                # the sample that the tests of this project run
 
-The exit status is 0 if tests ran and all failures are known (`known_failures.py` has the cause of each), 1 if not.
+The exit status is 0 if tests ran and all failures are known, otherwise 1. `known_failures.py` has the cause of each known failure.
 """
 
 import argparse

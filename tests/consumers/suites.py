@@ -1,6 +1,6 @@
 """The suites of other libraries: which there are, how one is run in a process of its own, and what became of its tests.
 
-The tests come with the libraries, and nothing of these is changed: a plugin beside this file adds the namespace.
+The tests come with the libraries, and nothing of these is changed: a plugin next to this file adds the namespace.
 """
 
 import collections

@@ -139,7 +139,7 @@ def moved(program: str, n: int, kind: str = "auto") -> list:
 
 
 def round_trip() -> tuple:
-    """An array on the mesh and back on one device, also by a pickle and a file; arrays made beside it."""
+    """An array on the mesh and back on one device, also by a pickle and a file; arrays made next to it."""
     A = structures()["Banded"]
     divided = A.to_device(sharding("rows", None))
     file = io.BytesIO()
@@ -175,7 +175,7 @@ def error(spec: tuple, shape: tuple, kind: str = "auto") -> str:
 
 
 def two_axes(name: str, types: tuple = ("Auto", "Auto")) -> list:
-    """A stack of matrices on a mesh of two by four devices, divided along the batch and the rows, or rows and columns, beside one device."""
+    """A stack of matrices on a mesh of two by four devices, divided along the batch and the rows, or rows and columns, next to one device."""
     grid = jax.make_mesh((2, 4), ("a", "b"), axis_types=tuple(getattr(jax.sharding.AxisType, t) for t in types))
     A = structures()[name]
     stack = A * sa.reshape(sa.arange(1.0, 3.0), (2, 1, 1))

@@ -1,4 +1,4 @@
-"""How much of the law is tested: a part by default, everything with ``--law full``."""
+"""How many of the equivalence tests run: a part by default, everything with ``--law full``."""
 
 
 def pytest_addoption(parser):

@@ -13,7 +13,7 @@ DOUBLE = ("float64", "complex128")
 
 
 class Combination(NamedTuple):
-    """One check of the law."""
+    """One check of the equivalence tests."""
 
     structures: tuple[str, ...]
     batch: tuple[tuple[int, ...], ...]

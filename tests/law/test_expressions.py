@@ -34,7 +34,7 @@ def leaf(generator, core, dtype, batch):
 
 def _scale(x) -> float:
     """The largest magnitude in the parts: a factored array of small values may be a difference of large ones, and so may be what
-    becomes of a small entry beside a large background, which is the sum of a constant and what is left of the entries.
+    becomes of a small entry compared with a large background, which is the sum of a constant and what is left of the entries.
     """
     if not isinstance(x, Factored):
         return 0.0 if x.background is None else float(np.max(np.abs(x.background)))

@@ -44,7 +44,7 @@ class Bound(NamedTuple):
 
 
 class Magnitudes:
-    """The operations of expressions on `Bound`, in the place of those on matrices."""
+    """The operations of expressions on `Bound`, instead of those on matrices."""
 
     sum = difference = staticmethod(lambda x, y: Bound(x.data + y.data))
     entrywise = staticmethod(lambda x, y: Bound(x.data * y.data))
@@ -132,7 +132,7 @@ class Expression:
         return ("leaf", len(self.names) - 1)
 
     def value(self, arrays, operations, node=None):
-        """The value for arrays in the place of the leaves."""
+        """The value for arrays instead of the leaves."""
         kind, *operands = node or self.root
         if kind == "leaf":
             return arrays[operands[0]]

@@ -1,4 +1,4 @@
-"""The law: what a function gives for structured arrays is what it gives for their dense values.
+"""The equivalence tests: what a function gives for structured arrays is what it gives for their dense values.
 
 By default a part runs, for minutes. The selection of combinations lets every function meet every structure. The part is one in 25 of
 them, one in 8 for the first five structures, and a derivative of each function. A run of a part of all tests checks a third of it.

@@ -1,4 +1,4 @@
-"""The one exception to the law: a structural zero absorbs NaN and infinity, in a few functions and in no other (docs/design/semantics.md).
+"""The one exception to the equivalence tests: a structural zero absorbs NaN and infinity in a few functions (docs/design/semantics.md).
 
 Three oracles, all of them NumPy's: the dense result (without strong zeros, and for all other functions with them), the dense result with
 zeros where the structure has none stored (`multiply`, `divide`, `pow`), and the sum of the products of stored entries.
@@ -213,7 +213,7 @@ SPECIAL_CASES = [replace(c, oracle=ORACLES.get(c.code, c.oracle)) for c in CASES
 
 
 def _structures(case):
-    """Each structure in each place, beside dense and filled arrays."""
+    """Each structure in each place, next to dense and filled arrays."""
     if len(case.operands) == 1:
         return [(s,) for s in ENTRIES]
     if any(len(core) != 2 for core in case.cores):

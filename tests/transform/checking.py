@@ -1,4 +1,4 @@
-"""One function of JAX on one structured array, under one of JAX's transformations, against the same on the dense array."""
+"""Compare a JAX function of a structured array with the same function of the dense array, under a transformation of JAX."""
 
 import functools
 import zlib
@@ -19,7 +19,7 @@ REQUIRES = {"": "", "square": "", "invertible": "invertible", "positive definite
 
 @functools.cache
 def operands(structure, section, batch=(), dtype="float64"):
-    """An array of the structure and a vector; None where there is none. Their numbers hang on nothing but the names."""
+    """An array of the structure and a vector, or None if there is none. The values depend only on the names."""
     seed = zlib.crc32(f"{structure} {section}".encode())
     core = CORE[section]
     A = sample(structure, core, batch=batch, requires=REQUIRES[section], seed=seed, dtype=dtype)
@@ -39,7 +39,7 @@ def dense(value):
 
 
 def leaves_of(A):
-    """The parameters that have derivatives, and the function that makes the array of others."""
+    """The parameters that have derivatives, and a function that rebuilds the array from such parameters."""
     leaves, tree = jax.tree.flatten(A)
     moving = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
 
@@ -53,12 +53,12 @@ def leaves_of(A):
 
 
 def inexact(values):
-    """The results of an inexact dtype: those that have derivatives."""
+    """The results of an inexact dtype, which have derivatives."""
     return [v for v in jax.tree.leaves(values) if jnp.issubdtype(v.dtype, jnp.inexact)]
 
 
 def smooth(values, finite):
-    """One number of all results of an inexact dtype, where `finite` says of each of their elements whether it counts."""
+    """A weighted sum of all results of an inexact dtype, over the elements that `finite` selects."""
     total = 0.0
     for v, counts in zip(inexact(values), finite, strict=True):
         v = jnp.where(counts, v, 0)
@@ -69,7 +69,7 @@ def smooth(values, finite):
 
 
 def compare(found, expected, tolerance):
-    """Raise AssertionError where results differ in number, shape, dtype or value."""
+    """Raise AssertionError if results differ in number, shape, dtype or value."""
     found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
     assert len(found) == len(expected), f"{len(found)} results for {len(expected)}"
     for a, b in zip(found, expected, strict=True):
@@ -86,10 +86,10 @@ def compare(found, expected, tolerance):
 
 
 def check(structure, expression, way, dtype="float64"):
-    """Compare one function under one transformation; False where there is nothing to compare.
+    """Compare a function under a transformation. Return False if there is nothing to compare.
 
-    That is so where there is no such array, no such invertible matrix, or no such derivative in JAX. What JAX refuses of the dense array
-    is refused of the structured one by the same error.
+    This is the case if the array, the invertible matrix or the derivative in JAX does not exist. If JAX raises an error for the dense
+    array, the structured array must raise the same error.
 
     Raises
     ------
@@ -103,15 +103,15 @@ def check(structure, expression, way, dtype="float64"):
         return False
     A, x = given
     if section in ("invertible", "positive definite") and not jnp.all(jnp.isfinite(jnp.linalg.inv(A.to_jax()))):
-        return False  # the structure has no such matrix, and what a singular one gives is NaN here, infinite there
+        return False  # the structure has no invertible matrix; a singular one gives NaN here and infinity there
     if "solve_triangular" in expression and jnp.any(jnp.linalg.diagonal(A.to_jax()) == 0):
-        return False  # the matrix is invertible, its triangle is not
+        return False  # the matrix is invertible, but its triangle is singular
     if way == "grad" and "while_loop" in expression:
         return False  # JAX has no such derivative
     valid = dtype == "float64" and A.shape[-2:] == CORE[section]
 
     def result(run, expand):
-        """What `run` gives for the array that `expand` hands it."""
+        """The results of `run` for the array from `expand`."""
         if way in ("jit", "vmap"):
             transform = {"jit": jax.jit, "vmap": jax.vmap}[way]
             return transform(lambda A, x: dense(run(expand(A), x)))(A, x)
@@ -120,7 +120,7 @@ def check(structure, expression, way, dtype="float64"):
     of_dense, of_structured = (plain, lambda A: A.to_jax()), (sa.structured(plain), lambda A: A)
 
     def check_refusal(error, function):
-        """JAX refuses numbers of this dtype, or matrices of this shape; so must the structured program."""
+        """Check that the structured program raises where JAX rejects the dtype or the shape."""
         if valid:
             raise error
         try:
@@ -140,7 +140,7 @@ def check(structure, expression, way, dtype="float64"):
 
     moving, rebuild = leaves_of(A)
     finite = [np.isfinite(v) for v in inexact(expected)]
-    single = any(jnp.finfo(v.dtype).bits == 32 for v in inexact(expected))  # through which derivatives have gone, too
+    single = any(jnp.finfo(v.dtype).bits == 32 for v in inexact(expected))  # derivatives have passed through them, too
 
     def derivatives(run, expand):
         def results(parameters, x):
@@ -164,13 +164,13 @@ def check(structure, expression, way, dtype="float64"):
     found = derivatives(*of_structured)
     if jnp.any(A.to_jax() == 0):
         found, expected = _where_dense_is_defined(found, expected)
-    # Of ten bits the sum of cotangents is rounded here, and their terms are there.
+    # With ten bits, one side rounds the sum of cotangents and the other side rounds its terms.
     compare(found, expected, 1e-3 if "reduce_precision" in expression else 2e-5 if single else 1e-7)
     return True
 
 
 def _where_dense_is_defined(found, expected):
-    """Derivatives without those that are NaN for the dense array: at a zero that is structural there is nothing to differentiate."""
+    """Derivatives, with zero where the dense array gives NaN: a structural zero has no derivative."""
     pairs = list(zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True))
     assert not any(np.any(np.isinf(f) & np.isnan(e)) for f, e in pairs), "infinite where the dense derivative is NaN"
     return zip(*((np.where(np.isnan(e), e, f), e) for f, e in pairs), strict=True)

@@ -67,7 +67,7 @@ def test_products_with_a_constant_of_more_dimensions():
     agrees(lambda A: (A @ jnp.ones((2, n, 3)), jnp.ones((2, 3, n)) @ A), sa.exp(D))
 
 
-# ---- a number beside a stack ------------------------------------------------------------------------------------------
+# ---- a number next to a stack ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("A", [STACK, sa.exp(STACK)], ids=["zeros", "background"])

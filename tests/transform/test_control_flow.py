@@ -386,7 +386,7 @@ def _(primals, tangents):
 
 
 def test_custom_jvp_whose_rule_multiplies_tangents():
-    """Beside a background the product asks whether all is finite, of which JAX knows no transpose."""
+    """Next to a background the product asks whether all is finite, of which JAX knows no transpose."""
     A = sa.BlockDiagonal([jnp.asarray([[1.0, 2.0], [3.0, 4.0]]), jnp.asarray([[5.0]])]) + sa.Fill(0.5, (3, 3))
     assert A.background is not None
     leaves, tree = jax.tree.flatten(A)

@@ -1,4 +1,4 @@
-"""`structured` on libraries that nobody here wrote: Equinox, Lineax, Optimistix, Diffrax, Optax, and JAX's Krylov solvers; and on what
+"""`structured` on libraries of other authors: Equinox, Lineax, Optimistix, Diffrax, Optax, and JAX's Krylov solvers; and on what
 their programs are made of, each by itself.
 """
 
@@ -40,7 +40,7 @@ def elements(gradient):
 
 
 def agree(function, reference, A, x):
-    """Check the value and the gradients of a function of a tridiagonal array beside those of another one of the dense array; no
+    """Check the value and the gradients of a function of a tridiagonal array next to those of another one of the dense array; no
     array may be made dense.
     """
     weights = jnp.cos(jnp.arange(x.size))

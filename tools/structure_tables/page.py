@@ -48,7 +48,8 @@ import structarrays as sa
 
 T = sa.tridiagonal([1.0, 1.0], [4.0, 4.0, 4.0], [1.0, 1.0])
 D = sa.Diagonal([1.0, 2.0, 3.0])
-for function, args in ((sa.add, (T, D)), (sa.multiply, (T, D)), (sa.exp, (D,)), (sa.sum, (T,)), (sa.sort, (T,))):
+calls = [(sa.add, (T, D)), (sa.multiply, (T, D)), (sa.exp, (D,)), (sa.sum, (T,)), (sa.sort, (T,))]
+for function, args in calls:
     log = sa.explain(function, *args)
     print(function.__name__, log.events[0].result, len(log.densifications))
 ```

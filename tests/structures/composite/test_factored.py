@@ -532,7 +532,7 @@ def test_the_derivative_of_what_is_not_linear_is_no_array(rng):
 
 @pytest.mark.parametrize("n", [1, 2, 8])
 def test_what_a_join_does_not_hold_is_added_as_it_is(n):
-    """A complex number beside a Hermitian matrix: the sum is not Hermitian."""
+    """A complex number next to a Hermitian matrix: the sum is not Hermitian."""
     a = np.random.default_rng(0).normal(size=(n, n, 2)) @ [1, 1j]
     H = sa.Hermitian(a)
     h = np.asarray(H)
@@ -550,7 +550,7 @@ def test_what_a_join_does_not_hold_is_added_as_it_is(n):
 
 
 def test_a_number_that_makes_a_sum_as_large_as_its_dense_form(rng):
-    """The factor beside an `Inverse`, which cannot take it up, was one number too many."""
+    """The factor next to an `Inverse`, which cannot take it up, was one number too many."""
     a = sa.tridiagonal(np.ones(5), np.full(5 + 1, 4.0), np.ones(5))
     low = sa.LowRank(np.ones((3, 1)), np.ones((3, 1)))
     x = sa.Inverse(a) + sa.Block([[None, rng.normal(size=(3, 3))], [sa.Diagonal(np.ones(3)), low]])

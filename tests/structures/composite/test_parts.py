@@ -127,7 +127,7 @@ def test_an_array_with_a_background_is_a_sum(rng):
 
 @pytest.mark.slow
 def test_a_background_beside_a_singular_matrix():
-    """The second difference without boundary values is singular, and regular beside a constant."""
+    """The second difference without boundary values is singular, and regular next to a constant."""
     off, diag = -np.ones(N - 1), np.r_[1, np.full(N - 2, 2.0), 1]
     x = sa.tridiagonal(off, diag, off) + 1.0
     a = np.diag(diag) + np.diag(off, 1) + np.diag(off, -1) + 1

@@ -1,4 +1,4 @@
-"""Singular vectors of what is of low rank, and of what has something of low rank beside it, against NumPy."""
+"""Singular vectors of what is of low rank, and of what has something of low rank next to it, against NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,7 @@ def test_of_low_rank_nothing_is_as_large_as_the_whole():
     assert u.nbytes < 10 * x.nbytes
 
 
-# ---- beside low rank -------------------------------------------------------------------------------------------------------
+# ---- next to low rank -------------------------------------------------------------------------------------------------------
 
 
 def factor(m, n, dtype=float, seed=0, batch=()):
@@ -115,7 +115,7 @@ def test_beside_more_than_one_column():
 
 
 def test_beside_columns_that_are_there():
-    """The column beside the others is exactly one of them, and no rounding shows another direction."""
+    """The column next to the others is exactly one of them, and no rounding shows another direction."""
     x = sa.Banded([np.ones(N)], (0,), (240, N)) + sa.LowRank(np.eye(240)[:, :1], normal(N, 1))
     assert type(x) is sa.Sum
     check(x, (sa.Sum, sa.Dense, sa.Dense), full_matrices=False)

@@ -1,4 +1,4 @@
-"""Derivatives of determinants of Kronecker sums, and of Kronecker products beside a multiple of the identity, of all factors."""
+"""Derivatives of determinants of Kronecker sums, and of Kronecker products next to a multiple of the identity, of all factors."""
 
 import jax
 import jax.numpy as jnp

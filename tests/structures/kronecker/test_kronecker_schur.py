@@ -1,4 +1,4 @@
-"""Systems and determinants of Kronecker sums, and products beside a number, whose factors are not Hermitian."""
+"""Systems and determinants of Kronecker sums, and products next to a number, whose factors are not Hermitian."""
 
 import functools
 
@@ -149,7 +149,7 @@ def test_large_inverses_stay_inverses_and_nothing_is_expanded():
 
 @pytest.mark.slow
 def test_factors_whose_products_look_at_their_operand():
-    """A product with a large Toeplitz factor, or beside a background, looks whether its operand is finite; JAX transposes it all the same."""
+    """A product with a large Toeplitz factor, or next to a background, looks whether its operand is finite; JAX transposes it all the same."""
     rng = np.random.default_rng(7)
     toeplitz = sa.Toeplitz(np.r_[4.0, rng.normal(size=139) / 20], np.r_[4.0, rng.normal(size=139) / 20])
     background = sa.exp(sa.Diagonal(rng.normal(size=3) + 2))

@@ -32,7 +32,7 @@ def close(x, expected, rtol=1e-13):
 
 
 def same_up_to_phases(q, r, a, mode):
-    """The factors are NumPy's, but for a number of modulus 1 for each row of R, and what is arbitrary of a complete Q."""
+    """The factors are NumPy's, except for a number of modulus 1 for each row of R, and what is arbitrary of a complete Q."""
     expected = np.linalg.qr(a, mode=mode)
     k = min(a.shape[-2:])
     phases = np.sum(expected.Q[..., :k].conj() * q[..., :k], axis=-2)
@@ -91,7 +91,7 @@ def test_upper_triangular_matrices_are_their_own_r(offsets, mode):
     "name", ["graded rows", "graded columns", "tiny", "huge", "nearly singular", "singular", "zero columns"]
 )
 def test_orthogonality_and_backward_errors(name):
-    """Column by column the error is small beside the column (Higham, *Accuracy and Stability of Numerical Algorithms*, 19.4)."""
+    """Column by column the error is small relative to the column (Higham, *Accuracy and Stability of Numerical Algorithms*, 19.4)."""
     n = 60
     x = banded((n, n), (-2, -1, 0, 1), seed=3)
     a = np.array(dense(x))
@@ -323,7 +323,7 @@ def test_derivative_of_r_is_that_of_the_dense_form():
 
 @pytest.mark.slow
 def test_derivatives_where_nothing_stands_below_the_diagonal():
-    """A column that is zero but for its diagonal has one, a column of zeros gives zero and no NaN."""
+    """A column that is zero except for its diagonal has one, a column of zeros gives zero and no NaN."""
     n = 5
     x = sa.tridiagonal(np.zeros(n - 1), np.arange(1.0, n + 1), np.ones(n - 1))
     t = banded((n, n), (-1, 0, 1))

@@ -84,7 +84,7 @@ def definite(c):
 @pytest.mark.parametrize("n", [SMALL, N])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_residuals_are_like_lapacks(name, n):
-    """Of right-hand sides at random, and of those of solutions at random, which are smaller beside the solution."""
+    """Of right-hand sides at random, and of those of solutions at random, which are smaller relative to the solution."""
     c = FAMILIES[name](n)
     dense = scipy.linalg.toeplitz(c)
     rng = np.random.default_rng(0)

@@ -50,7 +50,7 @@ def random(n, dtype=float, diagonal=None, hermitian=False):
 
 
 def shifts(n):
-    """Two diagonals beside an empty one, and a full corner: every leading minor of odd order vanishes but the last ones."""
+    """Two diagonals next to an empty one, and a full corner: every leading minor of odd order vanishes but the last ones."""
     c, r = np.zeros(n), np.zeros(n)
     c[1] = r[1] = 1
     c[-60:], r[-60:] = 0.01, -0.02
@@ -311,7 +311,7 @@ def test_singular_matrices(name, definite):
     compiled = np.asarray(jax.jit(sa.linalg.solve)(T, b))
     if (
         name == "cosines" and not definite
-    ):  # pivots of the dense form are rounding errors: a solution of a matrix beside it
+    ):  # pivots of the dense form are rounding errors: a solution of a matrix near it
         dense = scipy.linalg.toeplitz(SINGULAR[name])
         assert np.linalg.norm(dense @ compiled - b) <= 1e-12 * np.linalg.norm(dense) * np.linalg.norm(compiled)
         assert np.linalg.norm(compiled) > 1e12 * np.linalg.norm(b)

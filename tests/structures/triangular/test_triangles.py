@@ -413,7 +413,7 @@ SIZE = 512
 
 
 def squares(function, *arrays):
-    """The memory that a compiled function takes beside its arguments and results, in matrices of this size."""
+    """The memory that a compiled function takes next to its arguments and results, in matrices of this size."""
     compiled = jax.jit(function).lower(*arrays).compile()
     return compiled.memory_analysis().temp_size_in_bytes / (SIZE * SIZE * arrays[0].dtype.itemsize)
 
