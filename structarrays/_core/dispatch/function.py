@@ -28,10 +28,11 @@ import numpy as np
 
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
-from ..array.base import RETRIED, Array
+from ..array.base import Array
 from ..array.dense import Dense, on_data
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
+from ..array.operators import RETRIED
 from ..array.sharding import beside, on_mesh, padded_for, pieces
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
