@@ -8,7 +8,6 @@ in the result and leaves ``ok`` true.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -21,6 +20,7 @@ from . import dense_spectra as spectra
 from . import dense_statistical as statistical
 from . import determinants, pseudo_inverse
 from .flags import custom_jvp
+from .vectors import for_right_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +33,10 @@ def _real_dtype(x: Array) -> numpy.dtype:
 # Linear systems and factorizations
 
 
+@for_right_sides
 def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     """Solution of ``x1 @ x = x2`` and ``ok``; ``x2`` is a vector if it has one dimension, else a stack of matrices."""
-    if x2.ndim == 1:
-        solution, ok = solve(x1, x2[:, None])
-        return solution[..., 0], ok
     n, k = x2.shape[-2:]
-    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorizations
-        rows_first = jnp.moveaxis(x2, -2, 0)
-        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
-        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
     factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))

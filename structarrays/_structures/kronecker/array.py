@@ -120,9 +120,7 @@ class Kronecker(Factored):
 
     def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "Kronecker", "factor")
-        common = frozenset.intersection(*(f.assumptions for f in parts))
-        result = canonical(unified(parts))
-        return cast("Self", result.assuming(result.assumptions | common))
+        return cast("Self", combined(parts, canonical))
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -218,6 +216,12 @@ def with_marks(x: F) -> F:
     definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
     both = {"symmetric", "hermitian"}
     return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f))
+
+
+def combined(factors: Sequence[Array], combine: Callable[[Sequence[Array]], Array]) -> Array:
+    """Combine factors with one dtype and batch shape, with the assumptions that all of them share."""
+    result = combine(unified(factors))
+    return result.assuming(result.assumptions | frozenset.intersection(*(f.assumptions for f in factors)))
 
 
 def canonical(factors: Sequence[Array]) -> Array:
