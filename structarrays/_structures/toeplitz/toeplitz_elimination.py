@@ -340,11 +340,13 @@ def times_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
     The error is relative to the norms of x and z. For a badly conditioned matrix the result is an approximation to
     refine.
     """
+    # Both columns at once: compiled code contains two convolutions instead of four.
+    both = jnp.stack([x, z], axis=-2)[..., :, None, :]
     columns = b.mT
-    x, z = x[..., None, :], z[..., None, :]
-    first = _wrapped(x, columns, 1)
-    result = _wrapped(x, columns - _wrapped(z, columns, 1), -1) + first + _wrapped(z, first, -1)
-    return (result / 2).mT
+    products = _wrapped(both, columns[..., None, :, :], 1)
+    by_x, by_z = products[..., 0, :, :], products[..., 1, :, :]
+    products = _wrapped(both, jnp.stack([columns - by_z, by_x], axis=-3), -1)
+    return ((products[..., 0, :, :] + by_x + products[..., 1, :, :]) / 2).mT
 
 
 def times_transposed_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
