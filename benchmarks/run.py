@@ -34,6 +34,7 @@ PARTS = (
     "accuracy",
     "compiled",
     "compilation",
+    "compile_times",
     "import_time",
 )
 ALONE = ("libraries",)
