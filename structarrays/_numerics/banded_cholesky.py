@@ -35,8 +35,8 @@ def from_diagonals(diagonals: Iterable[jax.Array], offsets: Collection[int], n: 
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
     w = -min(offsets)
-    beside = w if w <= _NARROWEST else 0
-    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, beside), beside=beside)
+    extra_columns = w if w <= _NARROWEST else 0
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, extra_columns), extra_columns=extra_columns)
 
 
 def ldl(columns: jax.Array, w: int) -> jax.Array:

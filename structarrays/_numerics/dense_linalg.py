@@ -196,10 +196,10 @@ def _slogdet_of_two_rows_jvp(
     """``tr(A^-1 dA)``, written without squares, which JAX's derivative of a quotient contains."""
     (x,), (dx,) = primals, tangents
     sign, logabsdet = _slogdet_of_two_rows(x)
-    exchanged, ((pivot, beside), _), factor, rest = _eliminated(x)
-    (dpivot, dbeside), (dbelow, dlast) = _rows_in_order(dx, exchanged)
+    exchanged, ((pivot, right), _), factor, rest = _eliminated(x)
+    (dpivot, dright), (dbelow, dlast) = _rows_in_order(dx, exchanged)
     dfactor = (dbelow - factor * dpivot) / pivot
-    change = dpivot / pivot + (dlast - dfactor * beside - factor * dbeside) / rest
+    change = dpivot / pivot + (dlast - dfactor * right - factor * dright) / rest
     if jnp.iscomplexobj(x):
         return (sign, logabsdet), (sign * 1j * change.imag, change.real)
     return (sign, logabsdet), (jnp.zeros_like(sign), change)
@@ -210,9 +210,9 @@ def _eliminated(x: Array) -> tuple[Array, tuple[tuple[Array, ...], ...], Array, 
     remaining pivot.
     """
     exchanged = jnp.abs(x[..., 1, 0]) > jnp.abs(x[..., 0, 0])
-    (pivot, beside), (below, last) = rows = _rows_in_order(x, exchanged)
+    (pivot, right), (below, last) = rows = _rows_in_order(x, exchanged)
     factor = below / jnp.where(pivot == 0, 1, pivot)
-    return exchanged, rows, factor, last - factor * beside
+    return exchanged, rows, factor, last - factor * right
 
 
 def _rows_in_order(x: Array, exchanged: Array) -> tuple[tuple[Array, ...], ...]:

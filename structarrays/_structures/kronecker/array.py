@@ -412,19 +412,19 @@ def _merge_pair_diagonal_kronecker(x: Diagonal, y: Kronecker) -> Array:
     return result
 
 
-def _diagonal_beside(x1: Diagonal, x2: Kronecker) -> bool:
+def _is_diagonal_product(x1: Diagonal, x2: Kronecker) -> bool:
     return is_square_pattern(x1) and not is_scaled_identity(x1) and is_diagonal(x2)
 
 
-@matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
-@compose_pair.kernel(Diagonal, Kronecker, when=_diagonal_beside)
+@matmul.kernel(Diagonal, Kronecker, when=_is_diagonal_product)
+@compose_pair.kernel(Diagonal, Kronecker, when=_is_diagonal_product)
 def _matmul_diagonal_kronecker(x1: Diagonal, x2: Kronecker) -> Array:
     result: Array = matmul.dispatch(x1, as_diagonal(x2))
     return result
 
 
-@matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
-@compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
+@matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _is_diagonal_product(x2, x1))
+@compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _is_diagonal_product(x2, x1))
 def _matmul_kronecker_diagonal(x1: Kronecker, x2: Diagonal) -> Array:
     result: Array = matmul.dispatch(as_diagonal(x1), x2)
     return result

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     import jax
 
 
-_FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
+_FOLDED = (
+    "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), bandwidth w = {}"
+)
 
 
 @by_form(det, slogdet, eigvalsh, svdvals, matrix_rank, of=PeriodicBanded, when=has_structural_zeros)
