@@ -43,26 +43,26 @@ def structures() -> dict[str, sa.Array]:
 def operations() -> dict[str, tuple[Callable, Callable]]:
     """Return functions of a matrix and a vector, for structures and for `jax.numpy`."""
     both: dict[str, Callable] = {
-        "`2 * x`": lambda np, x, v: 2 * x,
-        "`x + x`": lambda np, x, v: x + x,
-        "`x * x`": lambda np, x, v: x * x,
-        "`x * v`": lambda np, x, v: x * v,
-        "`exp(x)`": lambda np, x, v: np.exp(x),
-        "`where(x > 1, x, 0)`": lambda np, x, v: np.where(x > 1, x, 0),
-        "`sum(x)`": lambda np, x, v: np.sum(x),
-        "`mean(x, axis=0)`": lambda np, x, v: np.mean(x, axis=0),
-        "`max(x, axis=1)`": lambda np, x, v: np.max(x, axis=1),
-        "`x[3]`": lambda np, x, v: x[3],
-        "`x[:500, :500]`": lambda np, x, v: x[:500, :500],
-        "`x.mT`": lambda np, x, v: x.mT,
-        "`diagonal(x)`": lambda np, x, v: np.linalg.diagonal(x),
-        "`x @ v`": lambda np, x, v: x @ v,
-        "`x @ x`": lambda np, x, v: x @ x,
-        "`linalg.matrix_norm(x)`": lambda np, x, v: np.linalg.matrix_norm(x),
-        "`linalg.solve(x, v)`": lambda np, x, v: np.linalg.solve(x, v),
-        "`linalg.slogdet(x)`": lambda np, x, v: np.linalg.slogdet(x),
-        "`linalg.inv(x)`": lambda np, x, v: np.linalg.inv(x),
-        "`linalg.svdvals(x)`": lambda np, x, v: np.linalg.svdvals(x),
+        "2 * x": lambda np, x, v: 2 * x,
+        "x + x": lambda np, x, v: x + x,
+        "x * x": lambda np, x, v: x * x,
+        "x * v": lambda np, x, v: x * v,
+        "exp(x)": lambda np, x, v: np.exp(x),
+        "where(x > 1, x, 0)": lambda np, x, v: np.where(x > 1, x, 0),
+        "sum(x)": lambda np, x, v: np.sum(x),
+        "mean(x, axis=0)": lambda np, x, v: np.mean(x, axis=0),
+        "max(x, axis=1)": lambda np, x, v: np.max(x, axis=1),
+        "x[3]": lambda np, x, v: x[3],
+        "x[:500, :500]": lambda np, x, v: x[:500, :500],
+        "x.mT": lambda np, x, v: x.mT,
+        "diagonal(x)": lambda np, x, v: np.linalg.diagonal(x),
+        "x @ v": lambda np, x, v: x @ v,
+        "x @ x": lambda np, x, v: x @ x,
+        "linalg.matrix_norm(x)": lambda np, x, v: np.linalg.matrix_norm(x),
+        "linalg.solve(x, v)": lambda np, x, v: np.linalg.solve(x, v),
+        "linalg.slogdet(x)": lambda np, x, v: np.linalg.slogdet(x),
+        "linalg.inv(x)": lambda np, x, v: np.linalg.inv(x),
+        "linalg.svdvals(x)": lambda np, x, v: np.linalg.svdvals(x),
     }
     return {name: tuple(lambda x, v, f=f, np=np: f(np, x, v) for np in (sa, jnp)) for name, f in both.items()}
 
@@ -94,4 +94,4 @@ def run(report: Report) -> None:
         report.table(("", DENSE, *matrices), (row(name, *pair) for name, pair in operations().items()))
     finally:
         jax.config.update("jax_enable_compilation_cache", True)
-    report.remark(f"Ratio to `jax.numpy`: median {statistics.median(ratios):.1f}, largest {max(ratios):.1f}.")
+    report.remark(f"Ratio to jax.numpy: median {statistics.median(ratios):.1f}, largest {max(ratios):.1f}.")
