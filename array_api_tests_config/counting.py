@@ -13,8 +13,7 @@ import functools
 
 import jax
 
-from structarrays._core.array import base as array
-from structarrays._core.array import flattening
+from structarrays._core.array import flattening, operators
 from structarrays._core.dispatch import array_function, recording
 from structarrays._core.dispatch import function as dispatch
 
@@ -55,7 +54,7 @@ class Counter:
         fast = compiled(array_function.ArrayFunction._fast, True)
 
         def known_to_operators(function):
-            array.COMPILED[function.name] = call = fast.func(function)
+            operators.COMPILED[function.name] = call = fast.func(function)
             return call
 
         array_function.ArrayFunction._fast = functools.cached_property(known_to_operators)

@@ -27,8 +27,8 @@ def product(report: Report, case: str, count: int, size: int, columns: int, bars
     blocks, right = rng.normal(size=(count, size, size)), rng.normal(size=(count, size, columns))
     flat = right.reshape(count * size, columns)
     a, b = sa.BlockDiagonal(jnp.asarray(blocks)), sa.asarray(flat)
-    batched, stacked, beside = jax.jit(jnp.matmul), jnp.asarray(blocks), jnp.asarray(right)
-    candidates = {OURS: lambda: a @ b, BATCHED: lambda: batched(stacked, beside)}
+    batched, stacked, right_stack = jax.jit(jnp.matmul), jnp.asarray(blocks), jnp.asarray(right)
+    candidates = {OURS: lambda: a @ b, BATCHED: lambda: batched(stacked, right_stack)}
     absent = {}
     if on_cpu():
         from scipy import sparse
@@ -49,8 +49,8 @@ def system(report: Report, case: str, count: int, size: int, columns: int) -> No
     right = rng.normal(size=(count, size, columns))
     flat = right.reshape(count * size, columns)
     a, b = sa.BlockDiagonal(jnp.asarray(blocks)), sa.asarray(flat)
-    batched, stacked, beside = jax.jit(jnp.linalg.solve), jnp.asarray(blocks), jnp.asarray(right)
-    candidates = {OURS: lambda: sa.linalg.solve(a, b), BATCHED_SOLVE: lambda: batched(stacked, beside)}
+    batched, stacked, right_stack = jax.jit(jnp.linalg.solve), jnp.asarray(blocks), jnp.asarray(right)
+    candidates = {OURS: lambda: sa.linalg.solve(a, b), BATCHED_SOLVE: lambda: batched(stacked, right_stack)}
     absent = {}
     if on_cpu():
         candidates[NUMPY_SOLVE] = lambda: np.linalg.solve(blocks, right)

@@ -35,6 +35,7 @@ PARTS = (
     "accuracy",
     "compiled",
     "compilation",
+    "compile_times",
     "import_time",
 )
 ALONE = ("libraries",)

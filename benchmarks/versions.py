@@ -75,8 +75,8 @@ def main() -> None:
         print(f"\n== {part}: {len(compared)} rows, {names[1]} over {names[0]} ==", flush=True)
         for case, candidate, a, b, peers in compared:
             if arguments.all or max(a / b, b / a) > LIMIT:
-                beside = f"peers {peers:.2f}" if peers else "no peers"
-                print(f"  {b / a:6.2f}  {duration(a):>9} {duration(b):>9}  {case}: {candidate} ({beside})", flush=True)
+                note = f"peers {peers:.2f}" if peers else "no peers"
+                print(f"  {b / a:6.2f}  {duration(a):>9} {duration(b):>9}  {case}: {candidate} ({note})", flush=True)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def element(x, i, j):
 def join_arrowhead_diagonal(x, y):
     """Return the common structure: sums and comparisons with diagonal matrices are arrowheads."""
     outside = jnp.zeros((1,), y.dtype) if y.background is None else y.background[..., None]
-    beside = jnp.broadcast_to(outside, (*y.batch_shape, y.shape[-1] - 1))
-    return x, Arrowhead.make((y.diag, beside, beside, y.background))
+    off_diagonal = jnp.broadcast_to(outside, (*y.batch_shape, y.shape[-1] - 1))
+    return x, Arrowhead.make((y.diag, off_diagonal, off_diagonal, y.background))
 
 
 @sa.matrix_transpose.kernel(Arrowhead)
@@ -112,9 +112,9 @@ def random(numbers, batch, core, requires):
 
 if __name__ == "__main__":
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    beside, start = jnp.full(n - 1, 1 / n), time.perf_counter()
+    off_diagonal, start = jnp.full(n - 1, 1 / n), time.perf_counter()
     with sa.densify("error"):
-        A = sa.assume(Arrowhead(jnp.full(n, 2.0), beside, beside) + sa.eye(n), "positive_definite")
+        A = sa.assume(Arrowhead(jnp.full(n, 2.0), off_diagonal, off_diagonal) + sa.eye(n), "positive_definite")
         residual = sa.max(sa.abs(A @ sa.linalg.solve(A, sa.ones(n)) - 1))
     seconds = time.perf_counter() - start
     print(f"{n} unknowns, {A.nbytes / n:.0f} bytes each: residual {float(residual):.0e} in {seconds:.1f} s")

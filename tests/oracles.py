@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 from support import dense
 
-from structarrays.testing import BATCHES, SIZES, LawBroken, applies, check_law, operands
+from structarrays.testing import BATCHES, SIZES, EquivalenceError, applies, check_equivalence, operands
 
 
 def each(function, cores):
@@ -70,8 +70,8 @@ def check_everywhere(case, structures, others=(), *, dtypes=("float64", "complex
         direction = operands(case, names, **arguments, seed=1) if case.requires else None
         checked += 1
         try:
-            check_law(case, arrays, jit=checked % 3 == 2, derivative=mode == "derivative", direction=direction)
-        except LawBroken as error:
+            check_equivalence(case, arrays, jit=checked % 3 == 2, derivative=mode == "derivative", direction=direction)
+        except EquivalenceError as error:
             broken.append(f"{structure} {[a.shape for a in arrays]}, {dtype}, {mode}: {error}")
     assert checked and not broken, f"{case.code}: {len(broken)} of {checked}\n" + "\n".join(broken)
 

@@ -11,7 +11,7 @@ import pytest
 
 import structarrays as sa
 from examples.arrowhead import Arrowhead
-from structarrays.testing import LawBroken, check_structure, sampler
+from structarrays.testing import EquivalenceError, check_structure, sampler
 from structarrays.testing.arrays import SAMPLERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ def test_what_is_wrong_is_reported_and_not_raised(broken):
     assert report.wrong and all(text.startswith("matrix_transpose: ") for text in report.wrong)
     assert "elements differ" in report.wrong[0]
     assert report.densified == ["sin"] and not report.findings["sin"].wrong
-    with pytest.raises(LawBroken, match="results of Broken are wrong"):
+    with pytest.raises(EquivalenceError, match="results of Broken are wrong"):
         report.raise_if_wrong()
     lines = str(report).splitlines()
     assert lines[0].split() == ["function", "checks", "kept", "densified", "wrong", "results"]

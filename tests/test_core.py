@@ -17,7 +17,7 @@ from support import dense
 
 import structarrays as sa
 from structarrays import _structures
-from structarrays._core.array import base as array
+from structarrays._core.array import operators
 from structarrays._core.dispatch.registry import FUNCTIONS, Registry
 
 ARRAYS = {
@@ -369,7 +369,7 @@ def test_the_first_operator_of_a_class_is_as_careful_as_the_second(monkeypatch):
     gradient = sa.grad(lambda A: sa.sum(A @ sa.ones(9)))(low_rank)
     diagonal + diagonal, ones + ones  # compiles the call
     for cls in (sa.Sparse, sa.LowRank):
-        monkeypatch.delitem(array.OPERANDS, cls, raising=False)
+        monkeypatch.delitem(operators.OPERANDS, cls, raising=False)
     assert (sparse + diagonal).nnz == 4
     with pytest.raises(TypeError, match="derivative"):
         gradient + ones

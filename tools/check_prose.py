@@ -54,14 +54,7 @@ PHRASES = {
 STARTS = r"^(?:What|How|Where|Of|Those|That which|Whether it)\b[^?]*$"
 """A docstring starts with a verb or a noun."""
 
-EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("structarrays/_numerics/cyclic_reduction.py", "beside"): "the name of a field, in a formula",
-    ("structarrays/_numerics/tridiagonal_form.py", "beside"): "the name of a parameter: the off-diagonal",
-    (
-        "structarrays/_structures/blocks/block_tridiagonal.py",
-        "beside",
-    ): "the name of a parameter: the off-diagonal blocks",
-}
+EXCEPTIONS: dict[tuple[str, str], str] = {}
 """By file and phrase: why it is allowed."""
 
 

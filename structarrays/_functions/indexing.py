@@ -12,10 +12,11 @@ import numpy as np
 from .._core.array import keys as indexing
 from .._core.array import writes
 from .._core.array.arguments import ArrayLike
-from .._core.array.base import Array, is_operand
+from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.foreign import is_foreign, readable
 from .._core.array.operands import allow_dense, densify
+from .._core.array.operators import is_operand
 from .._core.dispatch import explicit, late
 from .._core.dispatch.decorator import function
 from .._core.dispatch.function import Function

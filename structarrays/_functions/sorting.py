@@ -9,6 +9,7 @@ from .._core.array.base import Array
 from .._core.dispatch.decorator import function
 from .._core.families.batch import along_batch, check_axis, is_constant
 from .._numerics import dense_sorting
+from .docstring_sections import with_sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,31 +33,28 @@ def _argsort_rule(function: Function[..., Any], args: Sequence[Array], static: S
     return along_batch(dense_sorting.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
 
 
+def _sections(result: str) -> dict[str, str]:
+    """Return the shared sections of the docstrings."""
+    return {
+        "Parameters": """\
+x : array, (...)
+    Array of any data type. NaN is sorted last, as the largest value. Complex numbers are sorted by the real part,
+    then by the imaginary part.
+axis : int, default -1
+    Axis along which to sort.
+descending : bool, default False
+    Whether to sort in descending order.
+stable : bool, default True
+    Whether equal elements keep their order.""",
+        "Returns": f"array, (...)\n    {result}",
+        "Raises": "ValueError\n    If the axis is out of range (`numpy.exceptions.AxisError`).",
+    }
+
+
 @function("x", rule=_argsort_rule, dense=dense_sorting.argsort)
+@with_sections(**_sections("Indices of the shape of `x`, in the default integer data type."))
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Return the indices that sort an array along an axis.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array of any data type. NaN is sorted last, as the largest value. Complex numbers are sorted by the real part,
-        then by the imaginary part.
-    axis : int, default -1
-        Axis along which to sort.
-    descending : bool, default False
-        Whether to sort in descending order.
-    stable : bool, default True
-        Whether equal elements keep their order.
-
-    Returns
-    -------
-    array, (...)
-        Indices of the shape of `x`, in the default integer data type.
-
-    Raises
-    ------
-    ValueError
-        If the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------
@@ -71,30 +69,9 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
 
 
 @function("x", rule=_sort_rule, dense=dense_sorting.sort)
+@with_sections(**_sections("Sorted array. The structure is kept along batch axes."))
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Return a copy of an array that is sorted along an axis.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array of any data type. NaN is sorted last, as the largest value. Complex numbers are sorted by the real part,
-        then by the imaginary part.
-    axis : int, default -1
-        Axis along which to sort.
-    descending : bool, default False
-        Whether to sort in descending order.
-    stable : bool, default True
-        Whether equal elements keep their order.
-
-    Returns
-    -------
-    array, (...)
-        Sorted array. The structure is kept along batch axes.
-
-    Raises
-    ------
-    ValueError
-        If the axis is out of range (`numpy.exceptions.AxisError`).
 
     Examples
     --------

@@ -35,14 +35,8 @@ def from_diagonals(diagonals: Iterable[jax.Array], offsets: Collection[int], n: 
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
     w = -min(offsets)
-    count, width = storage_shape(n, w)
-    return banded_rows.from_diagonals(*matrix, n, dtype, count=count, beside=width - w - 1)
-
-
-def storage_shape(n: int, w: int) -> tuple[int, int]:
-    """The shape of the column storage of a matrix with n rows."""
-    more = w if w <= _NARROWEST else 0
-    return n + max(1, more), w + 1 + more
+    extra_columns = w if w <= _NARROWEST else 0
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, extra_columns), extra_columns=extra_columns)
 
 
 def ldl(columns: jax.Array, w: int) -> jax.Array:

@@ -271,7 +271,7 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
                 bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets),
             )
             kl, ku = banded_rows.bandwidths(matrix[1])
-            place: dict[str, Any] = {"dtype": b.dtype, "beside": b.shape[1]}
+            place: dict[str, Any] = {"dtype": b.dtype, "extra_columns": b.shape[1]}
             top = banded_rows.from_diagonals(*matrix, n, **place, count=kl).at[:, kl + ku + 1 :].set(b[:kl])
             rows = banded_rows.from_diagonals(*matrix, n, **place, first=kl)
             rows = lax.dynamic_update_slice(rows, b[kl:], (0, kl + ku + 1))

@@ -67,23 +67,28 @@ def from_diagonals(
     dtype: DTypeLike,
     first: int = 0,
     count: int | None = None,
-    beside: int = 0,
+    extra_columns: int = 0,
 ) -> jax.Array:
-    """Row storage ``(..., count, kl + ku + 1 + beside)`` of a square matrix with diagonals ``(..., n - |offset|)``.
+    """Row storage ``(..., count, kl + ku + 1 + extra_columns)`` of a square matrix with diagonals ``(..., n - |offset|)``.
 
-    It begins with row `first`, and has n rows by default. Rows below the matrix, and the `beside` additional columns,
+    It begins with row `first`, and has n rows by default. Rows below the matrix, and the `extra_columns` additional columns,
     are zero.
     """
-    return _from_diagonals(tuple(offsets), first, n if count is None else count, beside, dtype, tuple(diagonals))
+    return _from_diagonals(tuple(offsets), first, n if count is None else count, extra_columns, dtype, tuple(diagonals))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _from_diagonals(
-    offsets: tuple[int, ...], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: tuple[jax.Array, ...]
+    offsets: tuple[int, ...],
+    first: int,
+    count: int,
+    extra_columns: int,
+    dtype: DTypeLike,
+    diagonals: tuple[jax.Array, ...],
 ) -> jax.Array:
     if len(offsets) > FEW:
-        return _by_loop(offsets, first, count, beside, dtype, diagonals)
-    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
+        return _by_loop(offsets, first, count, extra_columns, dtype, diagonals)
+    shape, columns = _columns(offsets, first, count, extra_columns, dtype, diagonals)
     rows = jnp.zeros(shape, dtype)
     most = _TOGETHER if len(columns) <= _TOGETHER else min(_TOGETHER, -(-len(columns) // 3))
     while columns:
@@ -99,7 +104,7 @@ def _from_diagonals_jvp(
     offsets: tuple[int, ...],
     first: int,
     count: int,
-    beside: int,
+    extra_columns: int,
     dtype: DTypeLike,
     primals: tuple[tuple[jax.Array, ...]],
     tangents: tuple[tuple[jax.Array, ...]],
@@ -108,12 +113,12 @@ def _from_diagonals_jvp(
     copy everything each time.
     """
     at_once = _by_columns if len(offsets) <= FEW else _by_lines
-    change = at_once(offsets, first, count, beside, dtype, *tangents)
-    return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
+    change = at_once(offsets, first, count, extra_columns, dtype, *tangents)
+    return _from_diagonals(offsets, first, count, extra_columns, dtype, *primals), change
 
 
 def _by_loop(
-    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+    offsets: Sequence[int], first: int, count: int, extra_columns: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
     """Transpose of an array whose rows are slices of one vector of all diagonals."""
     kl, ku = bandwidths(offsets)
@@ -122,7 +127,7 @@ def _by_loop(
     whole = [jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype) for d in diagonals]
     entries = jnp.concatenate([before, *whole, jnp.zeros((*batch, first + count), dtype)], -1)
     # The start of each row among the entries, and its first and last nonzero position.
-    lines = np.zeros((3, kl + ku + 1 + beside), np.int32)
+    lines = np.zeros((3, kl + ku + 1 + extra_columns), np.int32)
     end = kl
     for d, k in zip(diagonals, offsets, strict=True):
         start = max(0, -k) - first
@@ -139,10 +144,10 @@ def _by_loop(
 
 
 def _by_columns(
-    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+    offsets: Sequence[int], first: int, count: int, extra_columns: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
     """Concatenate the columns, with zeros between them."""
-    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
+    shape, columns = _columns(offsets, first, count, extra_columns, dtype, diagonals)
     blocks, end = [], 0
     for at, column in columns:
         blocks += [jnp.zeros((*shape[:-1], at - end), dtype), column]
@@ -152,10 +157,10 @@ def _by_columns(
 
 
 def _by_lines(
-    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+    offsets: Sequence[int], first: int, count: int, extra_columns: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> jax.Array:
     """Transpose of the concatenated diagonals, with zeros between them."""
-    (*batch, _, width), pieces = _pieces(offsets, first, count, beside, diagonals)
+    (*batch, _, width), pieces = _pieces(offsets, first, count, extra_columns, diagonals)
     parts, end = [], 0
     for at, start, d in pieces:
         position = at * count + start
@@ -170,10 +175,10 @@ def _by_lines(
 
 
 def _columns(
-    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+    offsets: Sequence[int], first: int, count: int, extra_columns: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
 ) -> tuple[Shape, list[tuple[int, jax.Array]]]:
     """The shape of the storage, and in order the position of each diagonal in it and its column (..., count, 1)."""
-    shape, pieces = _pieces(offsets, first, count, beside, diagonals)
+    shape, pieces = _pieces(offsets, first, count, extra_columns, diagonals)
     columns = []
     for at, start, d in pieces:
         d = jnp.broadcast_to(d, (*shape[:-2], *d.shape[-1:])).astype(dtype)
@@ -182,7 +187,7 @@ def _columns(
 
 
 def _pieces(
-    offsets: Sequence[int], first: int, count: int, beside: int, diagonals: Sequence[jax.Array]
+    offsets: Sequence[int], first: int, count: int, extra_columns: int, diagonals: Sequence[jax.Array]
 ) -> tuple[Shape, list[tuple[int, int, jax.Array]]]:
     """The shape of the storage, and in order the column of each diagonal in it, its first row there, and its entries in
     the storage.
@@ -194,7 +199,7 @@ def _pieces(
         start = max(0, -k) - first
         d = d[..., max(0, -start) : max(0, count - start)]
         pieces.append((kl + k, min(count, max(0, start)), d))
-    return (*batch, count, kl + ku + 1 + beside), pieces
+    return (*batch, count, kl + ku + 1 + extra_columns), pieces
 
 
 def aligned(diagonal: jax.Array, offset: int, n: int) -> jax.Array:

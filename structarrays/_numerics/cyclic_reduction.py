@@ -11,7 +11,7 @@ accurate (`trusted`), and `or_in_order` falls back to sequential elimination.
 
 A *level* has f odd block rows and f + 1 even ones (identity blocks are appended if necessary). It eliminates the even block rows::
 
-    x_even[j] = inverse[j] b_even[j] - ahead[j] [x_odd[j - 1]; x_odd[j]]    ahead[j] = inverse[j] beside[j]
+    x_even[j] = inverse[j] b_even[j] - ahead[j] [x_odd[j - 1]; x_odd[j]]    ahead[j] = inverse[j] off_diagonal[j]
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Level(NamedTuple):
     """The inverses of the pivots."""
     factors: jax.Array
     """Values whose product is the determinant of each pivot, (..., f + 1, m)."""
-    beside: jax.Array
+    off_diagonal: jax.Array
     """The off-diagonal blocks of the even rows, left and right, (..., f + 1, m, 2 m)."""
     ahead: jax.Array
-    """``inverse @ beside``, refined once."""
+    """``inverse @ off_diagonal``, refined once."""
     left: jax.Array
     """The blocks of the odd rows to the left of the diagonal, (..., f, m, m)."""
     right: jax.Array
@@ -299,17 +299,17 @@ def reduce(
     levels = []
     while count := diagonal.shape[-3]:
         size = _odd_length(size, -1, 1)
-        beside = _odd_length(jnp.concatenate([lower, upper], -1), -3, 0)
+        off_diagonal = _odd_length(jnp.concatenate([lower, upper], -1), -3, 0)
         diagonal = _odd_length(diagonal, -3, jnp.eye(m, dtype=diagonal.dtype))
-        (pivot, diagonal), (beside, others) = _halves(diagonal), _halves(beside)
+        (pivot, diagonal), (off_diagonal, others) = _halves(diagonal), _halves(off_diagonal)
         inverse, factors = _inverse(pivot, positive_definite)
         regular = regular & jnp.all(jnp.abs(factors) > tiny * size[..., ::2, None])
-        ahead = inverse @ beside
+        ahead = inverse @ off_diagonal
         # A product with an inverse has an error proportional to the condition number of the block. The complements
         # should be more accurate.
-        ahead = ahead + inverse @ (beside - pivot @ ahead)
+        ahead = ahead + inverse @ (off_diagonal - pivot @ ahead)
         left, right = others[..., :m], others[..., m:]
-        levels.append(Level(count, pivot, inverse, factors, beside, ahead, left, right))
+        levels.append(Level(count, pivot, inverse, factors, off_diagonal, ahead, left, right))
         from_left, from_right = left @ ahead[..., :-1, :, :], right @ ahead[..., 1:, :, :]
         lower, upper = -from_left[..., :m], -from_right[..., m:]
         diagonal = diagonal - from_left[..., m:] - from_right[..., :m]
@@ -366,13 +366,13 @@ def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array
     norm.
 
     The factors of a level are ``[pivot, 0; others, rest]`` and ``[1, ahead; 0, 1]``. The residual
-    ``beside - pivot ahead`` is computed; the error of ``rest`` is the unit of rounding times ``|others| |ahead|``.
+    ``off_diagonal - pivot ahead`` is computed; the error of ``rest`` is the unit of rounding times ``|others| |ahead|``.
     """
     norms = jnp.max(_row_sums(jnp.concatenate(matrix, -1)), (-3, -2, -1))
     allowed = _BACKWARD_ERROR * norms[..., None, None, None]
     stable = jnp.array(True)
     for level in levels:
-        error = _row_sums(level.beside - level.pivot @ level.ahead)
+        error = _row_sums(level.off_diagonal - level.pivot @ level.ahead)
         sums = _row_sums(level.ahead)
         product = jnp.abs(level.left) @ sums[..., :-1, :, :] + jnp.abs(level.right) @ sums[..., 1:, :, :]
         small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)

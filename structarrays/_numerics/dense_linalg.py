@@ -8,7 +8,6 @@ in the result and leaves ``ok`` true.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -21,6 +20,7 @@ from . import dense_spectra as spectra
 from . import dense_statistical as statistical
 from . import determinants, pseudo_inverse
 from .flags import custom_jvp
+from .vectors import for_right_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +33,10 @@ def _real_dtype(x: Array) -> numpy.dtype:
 # Linear systems and factorizations
 
 
+@for_right_sides
 def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     """Solution of ``x1 @ x = x2`` and ``ok``; ``x2`` is a vector if it has one dimension, else a stack of matrices."""
-    if x2.ndim == 1:
-        solution, ok = solve(x1, x2[:, None])
-        return solution[..., 0], ok
     n, k = x2.shape[-2:]
-    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorizations
-        rows_first = jnp.moveaxis(x2, -2, 0)
-        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
-        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
     factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))
@@ -202,10 +196,10 @@ def _slogdet_of_two_rows_jvp(
     """``tr(A^-1 dA)``, written without squares, which JAX's derivative of a quotient contains."""
     (x,), (dx,) = primals, tangents
     sign, logabsdet = _slogdet_of_two_rows(x)
-    exchanged, ((pivot, beside), _), factor, rest = _eliminated(x)
-    (dpivot, dbeside), (dbelow, dlast) = _rows_in_order(dx, exchanged)
+    exchanged, ((pivot, right), _), factor, rest = _eliminated(x)
+    (dpivot, dright), (dbelow, dlast) = _rows_in_order(dx, exchanged)
     dfactor = (dbelow - factor * dpivot) / pivot
-    change = dpivot / pivot + (dlast - dfactor * beside - factor * dbeside) / rest
+    change = dpivot / pivot + (dlast - dfactor * right - factor * dright) / rest
     if jnp.iscomplexobj(x):
         return (sign, logabsdet), (sign * 1j * change.imag, change.real)
     return (sign, logabsdet), (jnp.zeros_like(sign), change)
@@ -216,9 +210,9 @@ def _eliminated(x: Array) -> tuple[Array, tuple[tuple[Array, ...], ...], Array, 
     remaining pivot.
     """
     exchanged = jnp.abs(x[..., 1, 0]) > jnp.abs(x[..., 0, 0])
-    (pivot, beside), (below, last) = rows = _rows_in_order(x, exchanged)
+    (pivot, right), (below, last) = rows = _rows_in_order(x, exchanged)
     factor = below / jnp.where(pivot == 0, 1, pivot)
-    return exchanged, rows, factor, last - factor * beside
+    return exchanged, rows, factor, last - factor * right
 
 
 def _rows_in_order(x: Array, exchanged: Array) -> tuple[tuple[Array, ...], ...]:

@@ -180,7 +180,7 @@ def reflectors(q: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return below.at[..., 0].set(1), tau, signs / jnp.abs(signs)
 
 
-def orthonormal_beside(project: Callable[[jax.Array], jax.Array], u: jax.Array) -> jax.Array:
+def orthonormal_extension(project: Callable[[jax.Array], jax.Array], u: jax.Array) -> jax.Array:
     """Return orthonormal columns (..., m, r), orthogonal to the range of `project`, which together with it span the
     columns of u (..., m, r).
 

@@ -8,7 +8,6 @@ results or derivatives. All functions are selections by index, which XLA fuses i
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -17,6 +16,7 @@ from jax import Array, lax
 from .._core.jax_internals import lapack
 from . import flags
 from .undefined import nan_unless
+from .vectors import for_right_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,6 +74,7 @@ def diagonal(data: Array, offset: int = 0) -> Array:
 # ---- linear systems --------------------------------------------------------------------------------------------------
 
 
+@for_right_sides
 def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Array, Array]:
     """Solve ``T @ x = b`` with a triangle T of ``a``; also return whether no diagonal element is zero.
 
@@ -91,15 +92,7 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
         All NaN for a matrix with a zero on the diagonal.
     ok : Array, ()
     """
-    if b.ndim == 1:
-        x, ok = solve(a, b[:, None], lower=lower, unit_diagonal=unit_diagonal)
-        return x[..., 0], ok
     n, k = b.shape[-2:]
-    if a.ndim == 2 and b.ndim > 2:  # one matrix, many stacks: more right-hand sides
-        rows_first = jnp.moveaxis(b, -2, 0)
-        columns = rows_first.reshape(n, math.prod(rows_first.shape[1:]))
-        x, ok = solve(a, columns, lower=lower, unit_diagonal=unit_diagonal)
-        return jnp.moveaxis(x.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     by_buffers = a.ndim == 2 and k <= _FEW and lapack.is_available(a.dtype)
     substitute: Callable[..., Array] = _substitution_on_buffers if by_buffers else _substitution

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import jax.numpy as jnp
 from jax import Array, lax
 
 from . import dense_linalg as linalg_dense
+from .vectors import for_right_sides
 
 
+@for_right_sides
 def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     """Solution of ``x1 @ x = x2`` and ``ok``, as in `dense_linalg.solve`; ``ok`` says that ``x1`` is positive definite."""
-    if x2.ndim == 1:
-        solution, ok = solve(x1, x2[:, None])
-        return solution[..., 0], ok
     n, k = x2.shape[-2:]
-    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorizations
-        rows_first = jnp.moveaxis(x2, -2, 0)
-        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
-        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
     factor, ok = linalg_dense.cholesky(lax.stop_gradient(x1))

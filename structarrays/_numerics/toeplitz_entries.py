@@ -68,7 +68,15 @@ def to_dense(values: jax.Array, first: int, shape: Shape) -> jax.Array:
 # ---- products -----------------------------------------------------------------------------------------------------
 
 
-def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: jax.Array | None = None) -> jax.Array:
+def matmul(
+    values: jax.Array,
+    first: int,
+    shape: Shape,
+    x: jax.Array,
+    stored: jax.Array | None = None,
+    *,
+    is_finite: bool = False,
+) -> jax.Array:
     """``A @ x``, in ``O((m + n) log(m + n))`` for each column, and storage proportional to the sizes of `values`, `x` and the
     result.
 
@@ -84,6 +92,8 @@ def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: ja
         Of the same dtype; the batch shapes broadcast.
     stored : jax.Array of bool, (..., n, p), optional
         Where `x` has entries that are not structural zeros, which absorb NaN and infinities of the matrix.
+    is_finite : bool
+        Whether NaN and infinities may spread over columns of the result.
 
     Returns
     -------
@@ -106,6 +116,9 @@ def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: ja
         return jnp.matmul(to_dense(values, first, shape), x)
     if values.dtype.kind in "iu":
         return _by_loop(values, first, shape, x)
+    if is_finite:
+        values, columns = widened(values), widened(x.mT)
+        return convolved(first, shape, values[..., None, :], columns).mT.astype(x.dtype)
     return _by_columns(first, shape, values, x, stored)
 
 

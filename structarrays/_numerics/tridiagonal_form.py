@@ -21,26 +21,26 @@ def tridiagonal_form(x: Array) -> tuple[Array, Array, Array]:
     Returns
     -------
     q : jax.Array, (..., n, n)
-    diag, beside : jax.Array, (..., n) and (..., n - 1)
+    diag, off_diagonal : jax.Array, (..., n) and (..., n - 1)
         The diagonals of T.
 
     Notes
     -----
     By Householder's reflections, in ``8 n**3 / 3`` operations: LAPACK's ``sytrd`` (``hetrd``) and ``orgtr``.
     """
-    reflections, diag, beside, scales = lax.linalg.tridiagonal((x + x.conj().mT) / 2, lower=True)
+    reflections, diag, off_diagonal, scales = lax.linalg.tridiagonal((x + x.conj().mT) / 2, lower=True)
     # The reflections leave the first row unchanged.
     q = lax.linalg.householder_product(reflections[..., 1:, :-1], scales)
     padded = jnp.pad(q, [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)])
-    return padded.at[..., 0, 0].set(1), diag, beside
+    return padded.at[..., 0, 0].set(1), diag, off_diagonal
 
 
-def pivots(diag: Array, beside: Array) -> Array:
+def pivots(diag: Array, off_diagonal: Array) -> Array:
     """Pivots of symmetric tridiagonal matrices in elimination without pivoting; their product is the determinant.
 
     Parameters
     ----------
-    diag, beside : jax.Array, (..., n) and (..., n - 1)
+    diag, off_diagonal : jax.Array, (..., n) and (..., n - 1)
         The diagonals, of the same dtype.
 
     Returns
@@ -61,6 +61,6 @@ def pivots(diag: Array, beside: Array) -> Array:
         pivot = jnp.where(jnp.abs(pivot) < least, least, pivot)
         return jnp.where(e == 0, d, d - e * (e / pivot)), pivot
 
-    above, right = jnp.moveaxis(diag, -1, 0), jnp.moveaxis(beside, -1, 0)
+    above, right = jnp.moveaxis(diag, -1, 0), jnp.moveaxis(off_diagonal, -1, 0)
     last, others = lax.scan(step, above[0], (above[1:], right))
     return jnp.moveaxis(jnp.concatenate([others, last[None]]), 0, -1)

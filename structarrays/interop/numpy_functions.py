@@ -19,7 +19,8 @@ import numpy as np
 import structarrays as sa
 
 from .._core import dtypes
-from .._core.array.base import Array, is_operand
+from .._core.array.base import Array
+from .._core.array.operators import is_operand
 from .._core.array.writes import link_of
 from . import numpy_adapters, numpy_composed, numpy_reductions
 from .numpy_host import as_ours, signature

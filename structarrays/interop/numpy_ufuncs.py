@@ -17,8 +17,9 @@ import structarrays as sa
 
 from .._core import dtypes
 from .._core.array import writes
-from .._core.array.base import Array, is_operand
+from .._core.array.base import Array
 from .._core.array.foreign import is_table
+from .._core.array.operators import is_operand
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.families.elementwise_rule import KINDS
 from .numpy_host import into, on_host, while_written

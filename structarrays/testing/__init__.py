@@ -2,7 +2,7 @@
 
 Register a sampler of random arrays of the structure, and check the functions that have kernels::
 
-    from structarrays.testing import BATCHES, CASES, SIZES, check_law, operands, sampler
+    from structarrays.testing import BATCHES, CASES, SIZES, check_equivalence, operands, sampler
 
     @sampler("Antidiagonal")
     def draw_antidiagonal(numbers, batch, core, requires):
@@ -10,7 +10,7 @@ Register a sampler of random arrays of the structure, and check the functions th
 
     for case in CASES:
         if case.name == "linalg.matrix_transpose":
-            check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
+            check_equivalence(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
 """
 
 from .._structures import load_samplers as _load_samplers
@@ -25,9 +25,40 @@ from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, wi
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
 from .checking import Findings, Report, check_structure
-from .law import LawBroken, applies, check_law, dense_value
+from .equivalence import EquivalenceError, applies, check_equivalence, dense_value
 
 _load_samplers()
 
 STRUCTURES = tuple(SAMPLERS)
 """The structures of this library, by the names that `sample` accepts."""
+
+__all__ = [
+    "BATCHES",
+    "CASES",
+    "DTYPES",
+    "REQUIREMENTS",
+    "SAMPLERS",
+    "SIZES",
+    "STRUCTURES",
+    "VECTORS",
+    "WITHOUT_ARRAYS",
+    "Case",
+    "EquivalenceError",
+    "Findings",
+    "Numbers",
+    "Report",
+    "applies",
+    "banded",
+    "check_equivalence",
+    "check_structure",
+    "compiled",
+    "dense_value",
+    "operands",
+    "sample",
+    "sampler",
+    "with_background",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -15,7 +15,7 @@ from .._core.array.base import Array, is_array
 from .._core.dispatch.recording import explain, record
 from .arrays import SAMPLERS, sampler, with_background
 from .cases import BATCHES, CASES, SIZES, operands
-from .law import ERRORS, LawBroken, applies, check_law
+from .equivalence import ERRORS, EquivalenceError, applies, check_equivalence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -93,11 +93,11 @@ class Report:
 
         Raises
         ------
-        LawBroken
+        EquivalenceError
             With descriptions of all differences.
         """
         if self.wrong:
-            raise LawBroken(f"{len(self.wrong)} results of {self.structure} are wrong\n" + "\n".join(self.wrong))
+            raise EquivalenceError(f"{len(self.wrong)} results of {self.structure} are wrong\n" + "\n".join(self.wrong))
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("function", "checks", "kept", "densified", "wrong", "results")]
@@ -233,9 +233,11 @@ def _check(report: Report, case: Case, structures: Sequence[str], mode: str, tur
     if sum(f.checks for f in report.findings.values()) % CHECKS_BETWEEN_CLEARS == 0:
         jax.clear_caches()
     try:
-        check_law(case, arrays, jit=mode == "jit", derivative=mode == "derivative", direction=direction)
-    except (LawBroken, *ERRORS, AttributeError, RuntimeError) as error:
-        what = "" if isinstance(error, LawBroken) else f"raised {type(error).__name__}: "  # for example from `to_jax`
+        check_equivalence(case, arrays, jit=mode == "jit", derivative=mode == "derivative", direction=direction)
+    except (EquivalenceError, *ERRORS, AttributeError, RuntimeError) as error:
+        what = (
+            "" if isinstance(error, EquivalenceError) else f"raised {type(error).__name__}: "
+        )  # for example from `to_jax`
         findings.wrong.append(f"{case.code} for {description}, {mode}: {what}{str(error)[:500]}")
         return
     if not case.raises:

@@ -297,7 +297,7 @@ def _keeps_zero(function: _Elementwise, equation: Any, numbers: Mapping[int, Any
         return False
     dtypes = [atom.aval.dtype for atom in equation.invars]
     key = tuple((i, np.asarray(v).dtype, np.asarray(v).tobytes()) for i, v in numbers.items())
-    return _zero_beside(_Program(equation), key, tuple(dtypes))
+    return _maps_zero_to_zero(_Program(equation), key, tuple(dtypes))
 
 
 class _Program:
@@ -316,7 +316,7 @@ class _Program:
 
 
 @functools.lru_cache(4096)
-def _zero_beside(
+def _maps_zero_to_zero(
     program: _Program, numbers: tuple[tuple[int, np.dtype, bytes], ...], dtypes: tuple[np.dtype, ...]
 ) -> bool:
     values = {i: np.frombuffer(data, dtype)[0] for i, dtype, data in numbers}

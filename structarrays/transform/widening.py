@@ -39,10 +39,10 @@ def settling(values: Iterable[Any]) -> Callable[[Any], Any]:
     If there are structured arrays among the values, constants with structural zeros, such as ``jnp.eye(n)`` and
     ``jnp.zeros_like(A)``, become structured, too.
     """
-    return _beside_arrays if involved(values) else settled
+    return _structured_or_settled if involved(values) else settled
 
 
-def _beside_arrays(value: Any) -> Any:
+def _structured_or_settled(value: Any) -> Any:
     found = value.structured() if isinstance(value, Constant) else None
     return settled(value if found is None else found)
 
@@ -107,7 +107,7 @@ def _joined(x: Any, y: Any) -> tuple[Any, Any]:
 
 def widened(value: Any, target: Any) -> Any:
     """Convert a value to the structure of a target that contains it."""
-    value = _beside_arrays(value) if isinstance(target, Array) else settled(value)
+    value = _structured_or_settled(value) if isinstance(target, Array) else settled(value)
     if isinstance(value, LU) and isinstance(target, LU):
         return LU(widened(value.matrix, target.matrix), value.part)
     if not isinstance(target, Array):

@@ -17,7 +17,16 @@ import jax
 import pytest
 from selection import BASE, DOUBLE, everything, modes_of, selection, structures_of
 
-from structarrays.testing import BATCHES, CASES, SIZES, STRUCTURES, LawBroken, applies, check_law, operands
+from structarrays.testing import (
+    BATCHES,
+    CASES,
+    SIZES,
+    STRUCTURES,
+    EquivalenceError,
+    applies,
+    check_equivalence,
+    operands,
+)
 
 SELECTION = selection()
 
@@ -75,8 +84,8 @@ def test_law(number, request):
         if mode == "derivative" and case.requires:
             direction = operands(case, structures, batch=batch, sizes=SIZES[sizes], dtype=dtype, seed=1)
         try:
-            check_law(case, arrays, jit=mode == "jit", derivative=mode == "derivative", direction=direction)
-        except LawBroken as error:
+            check_equivalence(case, arrays, jit=mode == "jit", derivative=mode == "derivative", direction=direction)
+        except EquivalenceError as error:
             shapes = " and ".join(f"{s} {a.shape}" for s, a in zip(structures, arrays, strict=True))
             broken.append(f"{shapes}, {dtype}, {mode}: {error}")
         if checked % 200 == 0:

@@ -13,7 +13,17 @@ import pytest
 
 import structarrays as sa
 from structarrays._core.families.factored import Factored
-from structarrays.testing import CASES, STRUCTURES, Case, LawBroken, applies, check_law, dense_value, operands, sample
+from structarrays.testing import (
+    CASES,
+    STRUCTURES,
+    Case,
+    EquivalenceError,
+    applies,
+    check_equivalence,
+    dense_value,
+    operands,
+    sample,
+)
 
 SIZE = {"m": 4, "n": 4, "p": 4, "k": 2}
 BATCH = ((2,), (2,), (2,))
@@ -236,8 +246,8 @@ def _check(case, strong, request):
             continue
         try:
             with sa.strong_zeros(strong):
-                check_law(case, arrays)
-        except LawBroken as error:
+                check_equivalence(case, arrays)
+        except EquivalenceError as error:
             broken.append(f"{' and '.join(structures)}: {error}")
     if broken:
         pytest.fail(f"{case.code}\n" + "\n".join(broken), pytrace=False)

@@ -527,7 +527,7 @@ def test_derivatives_of_the_storage_by_rows_neither_copy_nor_update_it(offsets, 
     diagonals, tangents = (tuple(rng.normal(size=(*batch, n - abs(k))) for k in offsets) for _ in range(2))
 
     def stored(diagonals):
-        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, beside=1)
+        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, extra_columns=1)
 
     kl, rows = max(0, -min(offsets)), n if count is None else count
     expected = np.zeros((*batch, rows, kl + max(0, *offsets) + 2))
@@ -560,7 +560,7 @@ def test_the_storage_of_many_diagonals(first, count, rng):
 
     @jax.jit
     def stored(diagonals):
-        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, beside=2)
+        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, extra_columns=2)
 
     np.testing.assert_array_equal(stored(diagonals), expected)
     np.testing.assert_array_equal(jax.jvp(stored, (diagonals,), (diagonals,))[1], expected)

@@ -15,12 +15,12 @@ def hermitian(n, dtype, batch=()):
     return (a + a.swapaxes(-1, -2).conj()).astype(dtype)
 
 
-def dense(diag, beside):
+def dense(diag, off_diagonal):
     n = diag.shape[-1]
-    a = np.zeros((*diag.shape, n), np.result_type(diag, beside))
+    a = np.zeros((*diag.shape, n), np.result_type(diag, off_diagonal))
     i = np.arange(n)
     a[..., i, i] = diag
-    a[..., i[1:], i[:-1]] = a[..., i[:-1], i[1:]] = beside
+    a[..., i[1:], i[:-1]] = a[..., i[:-1], i[1:]] = off_diagonal
     return a
 
 
@@ -29,23 +29,23 @@ def dense(diag, beside):
 @pytest.mark.parametrize("batch", [(), (2, 3)], ids=str)
 def test_the_form(n, dtype, batch):
     a = hermitian(n, dtype, batch)
-    q, diag, beside = (np.asarray(part) for part in jax.jit(tridiagonal_form)(jnp.asarray(a)))
-    assert q.dtype == a.dtype and diag.dtype == beside.dtype == a.real.dtype
+    q, diag, off_diagonal = (np.asarray(part) for part in jax.jit(tridiagonal_form)(jnp.asarray(a)))
+    assert q.dtype == a.dtype and diag.dtype == off_diagonal.dtype == a.real.dtype
     precision = 20 * n * np.finfo(dtype).eps
     adjoint = q.swapaxes(-1, -2).conj()
     np.testing.assert_allclose(adjoint @ q, np.broadcast_to(np.eye(n), a.shape), atol=precision)
-    np.testing.assert_allclose(q @ dense(diag, beside) @ adjoint, a, atol=precision * np.abs(a).max())
+    np.testing.assert_allclose(q @ dense(diag, off_diagonal) @ adjoint, a, atol=precision * np.abs(a).max())
 
 
 def test_the_form_of_the_hermitian_part():
     a = np.triu(hermitian(5, "complex128"))
-    q, diag, beside = (np.asarray(part) for part in tridiagonal_form(jnp.asarray(a)))
-    np.testing.assert_allclose(q @ dense(diag, beside) @ q.conj().T, (a + a.conj().T) / 2, atol=1e-13)
+    q, diag, off_diagonal = (np.asarray(part) for part in tridiagonal_form(jnp.asarray(a)))
+    np.testing.assert_allclose(q @ dense(diag, off_diagonal) @ q.conj().T, (a + a.conj().T) / 2, atol=1e-13)
 
 
-def check_determinant(diag, beside, tolerance=1e-11):
-    numbers = np.asarray(jax.jit(pivots)(jnp.asarray(diag), jnp.asarray(beside)))
-    sign, logabsdet = np.linalg.slogdet(dense(diag, beside))
+def check_determinant(diag, off_diagonal, tolerance=1e-11):
+    numbers = np.asarray(jax.jit(pivots)(jnp.asarray(diag), jnp.asarray(off_diagonal)))
+    sign, logabsdet = np.linalg.slogdet(dense(diag, off_diagonal))
     np.testing.assert_allclose(np.prod(numbers / np.abs(numbers), axis=-1), sign, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(np.sum(np.log(np.abs(numbers)), axis=-1), logabsdet, rtol=tolerance, atol=tolerance)
 
@@ -55,11 +55,11 @@ def check_determinant(diag, beside, tolerance=1e-11):
 @pytest.mark.parametrize("shift", [0, 5, 0.5 + 2j])
 def test_determinants(n, batch, shift):
     rng = np.random.default_rng([n, *batch])
-    diag, beside = (
+    diag, off_diagonal = (
         rng.normal(size=(*batch, n)) + shift,
         rng.normal(size=(*batch, n - 1)).astype(np.result_type(shift, 1.0)),
     )
-    check_determinant(diag, beside)
+    check_determinant(diag, off_diagonal)
 
 
 HARD = {
@@ -72,26 +72,26 @@ HARD = {
     "falls apart": ([2, 0, 3, 1], [0, 2, 0]),
     "graded": (10.0 ** -np.arange(0, 16, 2), 3 * 10.0 ** -np.arange(1, 15, 2)),
     "graded the other way": (10.0 ** np.arange(-14, 2, 2), 3 * 10.0 ** np.arange(-13, 1, 2)),
-    "small beside zeros": ([0, 0, 1], [1e-100, 1]),
+    "small off_diagonal zeros": ([0, 0, 1], [1e-100, 1]),
 }
 
 
 @pytest.mark.parametrize("case", HARD)
 def test_hard_determinants(case):
-    diag, beside = (np.asarray(part, float) for part in HARD[case])
-    check_determinant(diag, beside)
+    diag, off_diagonal = (np.asarray(part, float) for part in HARD[case])
+    check_determinant(diag, off_diagonal)
 
 
 def test_a_zero_row_makes_the_determinant_zero():
-    for diag, beside in (([0.0, 1.0, 2.0], [0.0, 1.0]), ([1.0, 2.0, 0.0], [1.0, 0.0]), ([0.0], [])):
-        numbers = np.asarray(pivots(jnp.asarray(diag), jnp.asarray(beside)))
+    for diag, off_diagonal in (([0.0, 1.0, 2.0], [0.0, 1.0]), ([1.0, 2.0, 0.0], [1.0, 0.0]), ([0.0], [])):
+        numbers = np.asarray(pivots(jnp.asarray(diag), jnp.asarray(off_diagonal)))
         assert np.isfinite(numbers).all() and np.prod(numbers) == 0
 
 
 def test_wilkinsons_matrix_beside_its_eigenvalues():
     """The determinant near an eigenvalue has the accuracy that a perturbation by rounding leaves it."""
     n = 21
-    diag, beside = np.abs(np.arange(n) - 10.0), np.ones(n - 1)
-    values = np.linalg.eigvalsh(dense(diag, beside))
+    diag, off_diagonal = np.abs(np.arange(n) - 10.0), np.ones(n - 1)
+    values = np.linalg.eigvalsh(dense(diag, off_diagonal))
     for shift in (values[-1] + 1e-6, values[0] - 1e-6, values[7] + 1e-6):
-        check_determinant(diag - shift, beside, 1e-8)
+        check_determinant(diag - shift, off_diagonal, 1e-8)

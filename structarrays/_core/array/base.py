@@ -11,8 +11,6 @@ gets a class and parameters that belong together, even if another thread writes.
 from __future__ import annotations
 
 import math
-import operator
-import sys
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import jax
@@ -20,8 +18,6 @@ import numpy as np
 
 from ..dispatch import late
 from ..dispatch.recording import describe
-from ..dispatch.registry import FUNCTIONS
-from ..dispatch.tracing import BUSY
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
@@ -30,15 +26,16 @@ from . import writes
 from .conveniences import Conveniences
 from .flattening import parameters, register, unflatten
 from .hooks import HOOKS
+from .operators import Operators
 from .placement import Placement
+from .protocols import Protocols
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Sequence
 
     from ..dispatch.function import Function
     from ..jax_internals.traces import Origin
-    from ..typing import Assumptions, Aux, DTypeLike, InPlaceOperator, Leaves, Meta, Operand, Operator, Shape, Value
+    from ..typing import Assumptions, Aux, DTypeLike, Leaves, Meta, Shape, Value
     from .dense import Dense
 
     A = TypeVar("A", bound="Array")
@@ -47,121 +44,7 @@ when_defined: list[Callable[[type[Array]], object]] = []
 """Callbacks that receive each class of arrays defined from now on."""
 
 
-# How an operator treats an operand, by exact type:
-# - `FAST`: goes directly to the compiled call.
-# - `CHECKED`: the same, unless the operand is a derivative that operators refuse.
-# - `DYNAMIC`: an eager kernel may run.
-# - `_CAREFUL`: goes through all checks (a Python integer may not fit a dtype).
-# - `_FOREIGN`: gets its turn through NotImplemented.
-# `is_operand` decides once for each type; the look-up takes 0.05 microseconds.
-_FOREIGN, FAST, CHECKED, DYNAMIC, _CAREFUL = range(5)
-OPERANDS: dict[type, int] = {}
-
-STATIC, _ARRAYS = (FAST, CHECKED), (FAST, CHECKED, DYNAMIC)
-
-_OF_ARRAYS: dict[str, Any] = FUNCTIONS
-"""The functions behind the operators, typed loosely: a type checker does not know that their arguments are
-positional arrays."""
-
-COMPILED: dict[str, Callable[..., Any]] = {}
-"""The compiled call of each function of positional arrays that has been called before, for the operators."""
-
-RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
-"""Errors of a compiled call that invalid arguments can cause."""
-
-_EQUALITY = ("equal", "not_equal")
-
-
-def _completed(result: Any) -> Array:
-    """Build an array from the result of a compiled call that returned indices among its parameters."""
-    from .sharing import complete
-
-    return cast("Array", complete(result, ()))
-
-
-def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
-    """Return the operator, the reflected operator and the in-place operator of a function of two arrays."""
-    operands = OPERANDS
-
-    def forward(self: Array, other: Operand) -> Any:
-        own, others = operands.get(type(self)), operands.get(type(other))
-        direct = own == FAST == others
-        if not direct and own in _ARRAYS and others in _ARRAYS:
-            if own == CHECKED or others == CHECKED:
-                writes.refuse_derivatives(name, self, other)
-            if own == DYNAMIC or others == DYNAMIC:
-                return _OF_ARRAYS[name]._looked_at((self, other), {})
-            direct = True
-        if direct and not BUSY and name in COMPILED:
-            try:
-                result = COMPILED[name](self, other)
-                return result if isinstance(result, Array) else _completed(result)
-            except RETRIED as error:
-                failure = error
-            return _OF_ARRAYS[name]._after_call(failure, (self, other))
-        writes.refuse_derivatives(name, self, other)
-        # Call `is_operand` on both, so that `OPERANDS` contains both types at the next call.
-        known = is_operand(self) and is_operand(other)
-        if not known and name in _EQUALITY and isinstance(other, (list, tuple)):
-            # Without this check, Python would report that they differ, whatever they contain.
-            raise TypeError(
-                f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
-            )
-        if not known:
-            return late.combine(name, self, other)
-        result = FUNCTIONS[name](self, other)
-        if name == "matmul" and isinstance(other, np.ndarray):
-            return late.as_called(result, sys._getframe(1))
-        return result
-
-    def reflected(self: Array, other: Operand) -> Any:
-        writes.refuse_derivatives(name, self)
-        return FUNCTIONS[name](other, self) if is_operand(other) else late.combine(name, other, self)
-
-    def in_place(self: Array, other: Operand) -> Any:
-        writes.refuse_derivatives(name, self, other)
-        if not is_operand(other):
-            return NotImplemented
-        with writes.LOCK:  # otherwise a write of another thread in between would be lost
-            writes.assign_result(self, FUNCTIONS[name](self, other), name)
-        return self
-
-    return forward, reflected, in_place
-
-
-def _unary(name: str) -> Callable[[Array], Array]:
-    """Return the operator of a function of one array."""
-    operands = OPERANDS
-
-    def operator(self: Array) -> Array:
-        own = operands.get(type(self))
-        found: Array
-        if own == DYNAMIC:
-            found = _OF_ARRAYS[name]._looked_at((self,), {})
-            return found
-        if own in STATIC and not BUSY and name in COMPILED:
-            if own == CHECKED:
-                writes.refuse_derivatives(name, self)
-            try:
-                result = COMPILED[name](self)
-                return result if isinstance(result, Array) else _completed(result)
-            except RETRIED as error:
-                failure = error
-            found = _OF_ARRAYS[name]._after_call(failure, (self,))
-            return found
-        writes.refuse_derivatives(name, self)
-        is_operand(self)  # so that `OPERANDS` contains the type at the next call
-        return FUNCTIONS[name](self)
-
-    return operator
-
-
-def _comparison(name: str) -> Operator:
-    """Return the operator of a comparison."""
-    return _operators(name)[0]
-
-
-class Array(Conveniences, Placement):
+class Array(Operators, Protocols, Conveniences, Placement):
     """The base class of all arrays of the namespace.
 
     It cannot be instantiated; `asarray` converts arrays of NumPy and JAX, and each structure has its own constructor. A
@@ -421,7 +304,7 @@ class Array(Conveniences, Placement):
         """Imaginary part; zero for a real array."""
         return late.imag(self) if self.dtype.kind == "c" else late.zeros_like(self)
 
-    # ---- conversions -------------------------------------------------------------------------------------------
+    # ---- conversions and copies -------------------------------------------------------------------------------------------
 
     def to_dense(self) -> Dense:
         """Convert to `Dense`. The policy of `densify` does not apply to this explicit request."""
@@ -452,74 +335,6 @@ class Array(Conveniences, Placement):
             f"got {describe(self)}"
         )
 
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
-        if api_version is not None and api_version not in API_VERSIONS:
-            raise ValueError(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
-        return sys.modules["structarrays"]
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        return late.to_numpy(self, dtype, copy)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return late.apply_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        return late.apply_function(function, types, args, kwargs)
-
-    def _scalar(self, kind: str) -> Any:
-        if self.shape != ():
-            raise TypeError(f"only an array of zero dimensions can become a Python {kind}, got shape {self.shape}")
-        leaf = self.to_jax()
-        return leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf)[()]
-
-    def __bool__(self) -> bool:
-        if self.shape != ():
-            raise ValueError(
-                f"the truth value of an array of shape {self.shape} is ambiguous; use structarrays.any or structarrays.all"
-            )
-        return bool(self._scalar("bool"))
-
-    def __int__(self) -> int:
-        return int(self._real_scalar("int"))
-
-    def __float__(self) -> float:
-        return float(self._real_scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iu":
-            raise TypeError(f"only an integer array of zero dimensions can be an index, got dtype {self.dtype}")
-        return operator.index(self._scalar("index"))
-
-    def _real_scalar(self, kind: str) -> Any:
-        if self.dtype.kind == "c":
-            raise TypeError(f"a complex array cannot become a Python {kind}; take xp.real(x) first")
-        return self._scalar(kind)
-
-    def __format__(self, spec: str) -> str:
-        if spec and self.shape == ():
-            return format(self._scalar("scalar").item(), spec)
-        try:
-            return format(str(self), spec)
-        except ValueError:
-            raise TypeError(
-                f"an array of shape {self.shape} cannot be formatted with {spec!r}, a format for scalars; "
-                "use numpy.array2string(x, precision=2) instead"
-            ) from None
-
-    def __repr__(self) -> str:
-        return late.to_repr(self.__copy__())
-
-    def __str__(self) -> str:
-        return late.to_str(self.__copy__())
-
-    def _repr_html_(self) -> str:
-        return late.to_html(self.__copy__())
-
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         whole = self.__copy__()
         if whole.pieces > 1:  # the array may be loaded on a different number of devices
@@ -543,65 +358,6 @@ class Array(Conveniences, Placement):
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
 
-    # ---- container protocol ------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise TypeError("len() of an array of zero dimensions")
-        return shape[0]
-
-    def __iter__(self) -> Iterator[Array]:
-        if not self.shape:
-            raise TypeError("an array of zero dimensions cannot be iterated over")
-        return (self[i] for i in range(self.shape[0]))
-
-    def __contains__(self, value: Operand) -> bool:
-        return bool(late.any(late.equal(self, value)))
-
-    def __getitem__(self, key: Any) -> Array:
-        return late.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        late.setitem(self, key, value)
-
-    # ---- operators ---------------------------------------------------------------------------------------------
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can be written to
-
-    __neg__, __pos__, __abs__ = _unary("negative"), _unary("positive"), _unary("abs")
-    __invert__ = _unary("bitwise_invert")
-
-    def __round__(self, ndigits: int | None = None) -> Array:
-        return self.round(0 if ndigits is None else ndigits)
-
-    def __divmod__(self, other: Operand) -> tuple[Any, Any]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Operand) -> tuple[Any, Any]:
-        return other // self, other % self
-
-    __add__, __radd__, __iadd__ = _operators("add")
-    __sub__, __rsub__, __isub__ = _operators("subtract")
-    __mul__, __rmul__, __imul__ = _operators("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _operators("divide")
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floor_divide")
-    __mod__, __rmod__, __imod__ = _operators("remainder")
-    __pow__, __rpow__, __ipow__ = _operators("pow")
-    __matmul__, __rmatmul__, __imatmul__ = _operators("matmul")
-    __and__, __rand__, __iand__ = _operators("bitwise_and")
-    __or__, __ror__, __ior__ = _operators("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _operators("bitwise_xor")
-    __lshift__, __rlshift__, __ilshift__ = _operators("bitwise_left_shift")
-    __rshift__, __rrshift__, __irshift__ = _operators("bitwise_right_shift")
-    __eq__ = _comparison("equal")  # type: ignore[assignment]  # returns an array, not a bool
-    __ne__ = _comparison("not_equal")  # type: ignore[assignment]
-    __lt__, __le__ = _comparison("less"), _comparison("less_equal")
-    __gt__, __ge__ = _comparison("greater"), _comparison("greater_equal")
-
-
-API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-
 
 def _unpickle(aux: Aux, leaves: Leaves) -> Array:
     for leaf in leaves:
@@ -612,38 +368,6 @@ def _unpickle(aux: Aux, leaves: Leaves) -> Array:
     return x
 
 
-_OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
-
-
-def _no_numbers(dtype: np.dtype) -> bool:
-    """Return whether elements of this dtype are not numbers: objects, dates, strings, or records with fields."""
-    return dtype.kind in "OMmSUT" or dtype.names is not None
-
-
 def is_array(value: object) -> bool:
     """Return whether a value is an `Array`; `is_leaf` of `jax.tree` functions that treat arrays as leaves."""
     return isinstance(value, Array)
-
-
-def is_operand(value: Any) -> bool:
-    """Return whether operators and functions accept this value as an array or a scalar."""
-    cls = type(value)
-    known = OPERANDS.get(cls)
-    if known is None:
-        known = _FOREIGN
-        foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
-        if isinstance(value, _OPERAND_CLASSES) and not foreign:
-            known = _CAREFUL
-            if isinstance(value, jax.Array):
-                known = FAST
-            elif isinstance(value, Array):
-                # An array of a class that may be nonlinear in its parameters may be a derivative, which operators
-                # refuse.
-                linear = cls.linear is True
-                if cls.static_pattern:
-                    known = FAST if linear else CHECKED
-                elif linear:
-                    known = DYNAMIC
-        if cls is not np.ndarray:
-            OPERANDS[cls] = known
-    return known != _FOREIGN

@@ -14,10 +14,11 @@ from .. import dtypes
 from ..dispatch.contexts import densify_policy
 from ..dispatch.recording import Event, active_log
 from ..errors import DensifyError, DensifyWarning
-from .base import Array, is_array, is_operand
+from .base import Array, is_array
 from .dense import Dense
 from .flattening import unflatten
 from .foreign import way_out
+from .operators import is_operand
 
 if TYPE_CHECKING:
     from ..typing import DTypeLike

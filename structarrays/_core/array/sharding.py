@@ -113,7 +113,7 @@ def on_mesh(arrays: Iterable[Any]) -> list[jax.Array]:
     ]
 
 
-def beside(result: T, arrays: Sequence[jax.Array]) -> T:
+def place_on_mesh_of(result: T, arrays: Sequence[jax.Array]) -> T:
     """Put the result of a call that ran on the host on the mesh of its arguments.
 
     It is replicated on every device, except the entries of sparse arrays, which are divided like the arguments.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, STATIC, is_operand
 from ..array.dense import Dense
 from ..array.flattening import dynamic_classes, opened_arguments
 from ..array.operands import lift, without_weak_types
+from ..array.operators import COMPILED, FAST, OPERANDS, RETRIED, STATIC, is_operand
 from ..array.sharing import complete
 from ..array.writes import SHARED
 from . import explicit

@@ -28,11 +28,12 @@ import numpy as np
 
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
-from ..array.base import RETRIED, Array
+from ..array.base import Array
 from ..array.dense import Dense, on_data
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
-from ..array.sharding import beside, on_mesh, padded_for, pieces
+from ..array.operators import RETRIED
+from ..array.sharding import on_mesh, padded_for, pieces, place_on_mesh_of
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
@@ -217,7 +218,7 @@ class Function(Registry[Any], Generic[P, R]):
                 log.events.remove(event)
             else:
                 result = event.finish(result)
-        return beside(result, shared) if shared and result is not NotImplemented else result
+        return place_on_mesh_of(result, shared) if shared and result is not NotImplemented else result
 
     # ---- the call ------------------------------------------------------------------------------------------------
 

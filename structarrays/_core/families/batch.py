@@ -304,7 +304,7 @@ def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
                 if result is not None:
                     return result
         if joined is None:
-            dense = [_dense_beside(x, args, function.name).data for x in args]
+            dense = [_dense_operand(x, args, function.name).data for x in args]
             return Dense.make((act(dense, axis),))
         groups = zip(*(x._value[0] for x in joined), strict=True)
         leaves = tuple(None if group[0] is None else act(list(group), axis) for group in groups)
@@ -352,7 +352,7 @@ def _pair_by_pair(arrays: Sequence[Array], axis: int) -> Array | None:
     return arrays[0]
 
 
-def _dense_beside(x: Array, others: Sequence[Array], name: str) -> Dense:
+def _dense_operand(x: Array, others: Sequence[Array], name: str) -> Dense:
     """Densify; it does not count as densified if another operand of the same shape is dense already."""
     return to_dense(x) if any(type(y) is Dense and y.shape == x.shape for y in others) else densify(x, name)
 

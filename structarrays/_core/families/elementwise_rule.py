@@ -176,9 +176,9 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
         return without_weak_types(self.define(*map(lift, arrays)))
 
 
-def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
+def _comparable(value: Any, other_dtypes: Sequence[np.dtype]) -> Any:
     """Replace a Python integer outside the range of the other operands' dtypes by an infinity, for a comparison."""
-    if type(value) is int and dtypes_beside and (dtype := dtypes.promote(*dtypes_beside)).kind in "iu":
+    if type(value) is int and other_dtypes and (dtype := dtypes.promote(*other_dtypes)).kind in "iu":
         limits = np.iinfo(dtype)
         return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
     return value
@@ -236,7 +236,7 @@ def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Stat
     core = max([x.core_ndim for x in args if x.stores_entries], default=0)
     if not core and any(isinstance(x, Factored) for x in args):
         return _dense_result(function, args, static, shape)
-    args = [_beside_core(function, x, shape[len(shape) - core :]) for x in args]
+    args = [_for_core(function, x, shape[len(shape) - core :]) for x in args]
     structured = [x for x in args if x.stores_entries]
     if not structured:
         return _without_patterns(function, args, static)
@@ -322,7 +322,7 @@ def join_entries(function: _Elementwise[...], args: Sequence[Array], constants: 
 
     The result is None if this pattern is dense, or if an operand has no pattern and is not constant.
     """
-    if not _only_constants_beside(args, constants):
+    if not _others_are_constant(args, constants):
         return None
     joined = join_all([x for x in args if x.stores_entries])
     pattern = joined[0]
@@ -346,7 +346,7 @@ def absorb(function: _Elementwise[...], args: Sequence[Array], constants: Sequen
     for i, x in enumerate(args):
         if x.stores_entries:
             pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
-    if not _only_constants_beside(args, constants):
+    if not _others_are_constant(args, constants):
         pattern = pattern.freed()
     # Where an absorber stores nothing, the pattern has an explicit zero, which must absorb as well.
     masks = [_indicator(x, pattern) for x in absorbed if not stores_pattern(x, pattern)]
@@ -359,7 +359,7 @@ def absorbers(function: _Elementwise[...], args: Sequence[Any]) -> list[Array]:
     return [x for i, x in enumerate(args) if i in absorbing and isinstance(x, Array) and is_zero_outside(x)]
 
 
-def _only_constants_beside(args: Sequence[Array], constants: Sequence[Any]) -> bool:
+def _others_are_constant(args: Sequence[Array], constants: Sequence[Any]) -> bool:
     """Return whether each operand without stored entries is constant over the core."""
     return all([x.stores_entries or c is not None for x, c in zip(args, constants, strict=True)])
 
@@ -407,7 +407,7 @@ def with_zero_background(x: Array) -> Array:
     return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
-def _beside_core(function: _Elementwise[...], x: Array, core: Shape) -> Array:
+def _for_core(function: _Elementwise[...], x: Array, core: Shape) -> Array:
     """Prepare an operand for structures of this core shape.
 
     A 1 × 1 structure becomes a scalar for each batch entry. A structure with fewer core dimensions becomes dense.

@@ -14,6 +14,7 @@ from ..._core.array.dense import Dense
 from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
+from ..docstring_sections import with_sections
 from ..manipulation import roll
 from .one_axis import fft, hfft, ifft, ihfft, irfft, rfft
 from .several_axes import fftn, ifftn, irfftn, rfftn
@@ -126,26 +127,22 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, devic
     return _frequencies(dense_fft.rfftfreq, n, d, dtype, device)
 
 
+_SHIFTED = {
+    "Parameters": """\
+x : array, (...)
+    Array of any data type.
+axes : int or tuple of int, optional
+    Axes to shift. The default is all axes.""",
+    "Returns": "array, (...)\n    Shifted array, with the shape and data type of `x`.",
+    "Raises": "numpy.exceptions.AxisError\n    If an axis is out of range.",
+}
+"""The sections of `fftshift` and `ifftshift`."""
+
+
 @function("x", prefix="fft.")
+@with_sections(**_SHIFTED)
 def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
     """Shift the zero-frequency component to the center of each axis.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array of any data type.
-    axes : int or tuple of int, optional
-        Axes to shift. The default is all axes.
-
-    Returns
-    -------
-    array, (...)
-        Shifted array, with the shape and data type of `x`.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------
@@ -159,25 +156,9 @@ def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> A
 
 
 @function("x", prefix="fft.")
+@with_sections(**_SHIFTED)
 def ifftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
     """Invert `fftshift`: shift the zero-frequency component to the start of each axis.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array of any data type.
-    axes : int or tuple of int, optional
-        Axes to shift. The default is all axes.
-
-    Returns
-    -------
-    array, (...)
-        Shifted array, with the shape and data type of `x`.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------

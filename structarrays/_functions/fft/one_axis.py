@@ -12,9 +12,15 @@ from ..._core.array.operands import cast
 from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axis
 from ..._numerics import dense_fft
+from ..docstring_sections import with_sections
+from .fft_docstrings import along_axis
 
 if TYPE_CHECKING:
     from ..._core.dispatch.function import Function
+
+_REAL = "real, with the precision of `x`."
+_HALF = "complex, with the precision of `x`. The axis has length ``n // 2 + 1``."
+_TWICE = "The default is ``2 * (m - 1)`` for an axis of length m."
 
 _NORMS = ("backward", "ortho", "forward")
 
@@ -67,34 +73,9 @@ def _along_axis(
 
 
 @function("x", prefix="fft.", dense=dense_fft.fft)
+@with_sections(**along_axis("forward"))
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the discrete Fourier transform along an axis.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
-        axis.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------
@@ -107,34 +88,9 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
 
 
 @function("x", prefix="fft.", dense=dense_fft.ifft)
+@with_sections(**along_axis("inverse"))
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the inverse discrete Fourier transform along an axis, the inverse of `fft`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
-        axis.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------
@@ -147,34 +103,9 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 
 @function("x", prefix="fft.", dense=dense_fft.rfft)
+@with_sections(**along_axis("forward", _HALF, dtype="real floating-point"))
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the discrete Fourier transform of a real signal along an axis, at the nonnegative frequencies.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a real floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
-        axis.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`. The axis has length ``n // 2 + 1``.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------
@@ -187,33 +118,9 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 
 @function("x", prefix="fft.", dense=dense_fft.irfft)
+@with_sections(**along_axis("inverse", _REAL, length=f"Length of the real signal. {_TWICE}"))
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the real signal from its nonnegative frequencies along an axis, the inverse of `rfft`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the real signal. The default is ``2 * (m - 1)`` for an axis of length m.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: real, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------
@@ -226,33 +133,9 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 
 @function("x", prefix="fft.", dense=dense_fft.hfft)
+@with_sections(**along_axis("forward", _REAL, length=f"Length of the result. {_TWICE}"))
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the discrete Fourier transform of a signal with Hermitian symmetry, given its first half.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the result. The default is ``2 * (m - 1)`` for an axis of length m.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: real, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------
@@ -265,34 +148,9 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 
 @function("x", prefix="fft.", dense=dense_fft.ihfft)
+@with_sections(**along_axis("inverse", _HALF, dtype="real floating-point"))
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Compute the first half of a signal with Hermitian symmetry from its transform, the inverse of `hfft`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a real floating-point data type. Integers are converted to the default one.
-    n : int, optional
-        Length of the transform. `x` is truncated or padded with zeros to this length. The default is the length of the
-        axis.
-    axis : int, default -1
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`. The axis has length ``n // 2 + 1``.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If `n` is less than 1, the axis is too short, or `norm` is invalid.
-    numpy.exceptions.AxisError
-        If the axis is out of range.
 
     Examples
     --------

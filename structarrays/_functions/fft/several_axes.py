@@ -9,10 +9,18 @@ from ..._core.array.base import Array
 from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
+from ..docstring_sections import with_sections
+from .fft_docstrings import along_axes
 from .one_axis import check_length, check_norm, operand
 
 if TYPE_CHECKING:
     from ..._core.dispatch.function import Function
+
+
+_HALF = "complex, with the precision of `x`. The last axis has length ``s[-1] // 2 + 1``."
+_TWICE = """\
+Length of the real signal along each axis. -1 is the length m of the axis in `x`. The default is m, and
+    ``2 * (m - 1)`` for the last axis."""
 
 
 def _along_axes(
@@ -52,38 +60,11 @@ def _along_axes(
 
 
 @function("x", prefix="fft.", dense=dense_fft.fftn)
+@with_sections(**along_axes("forward"))
 def fftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Compute the discrete Fourier transform along several axes.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    s : tuple of int, optional
-        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
-        length of the axis, which is the default.
-    axes : tuple of int, optional
-        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively, where n
-        is the product of the lengths.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
-        is invalid.
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------
@@ -97,38 +78,11 @@ def fftn(
 
 
 @function("x", prefix="fft.", dense=dense_fft.ifftn)
+@with_sections(**along_axes("inverse"))
 def ifftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Compute the inverse discrete Fourier transform along several axes, the inverse of `fftn`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    s : tuple of int, optional
-        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
-        length of the axis, which is the default.
-    axes : tuple of int, optional
-        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively, where n
-        is the product of the lengths.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
-        is invalid.
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------
@@ -142,40 +96,13 @@ def ifftn(
 
 
 @function("x", prefix="fft.", dense=dense_fft.rfftn)
+@with_sections(**along_axes("forward", _HALF, dtype="real floating-point"))
 def rfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Compute the discrete Fourier transform of a real signal along several axes.
 
     The last axis contains the nonnegative frequencies only, as in `rfft`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a real floating-point data type. Integers are converted to the default one.
-    s : tuple of int, optional
-        Length of the transform along each axis. `x` is truncated or padded with zeros to these lengths. -1 is the
-        length of the axis, which is the default.
-    axes : tuple of int, optional
-        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The forward transform is scaled by 1, 1 / sqrt(n) or 1 / n, respectively, where n
-        is the product of the lengths.
-
-    Returns
-    -------
-    array
-        Transformed array: complex, with the precision of `x`. The last axis has length ``s[-1] // 2 + 1``.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
-        is invalid.
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------
@@ -189,38 +116,11 @@ def rfftn(
 
 
 @function("x", prefix="fft.", dense=dense_fft.irfftn)
+@with_sections(**along_axes("inverse", "real, with the precision of `x`.", lengths=_TWICE))
 def irfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Compute a real signal from its Fourier transform along several axes, the inverse of `rfftn`.
-
-    Parameters
-    ----------
-    x : array, (...)
-        Array with a floating-point data type. Integers are converted to the default one.
-    s : tuple of int, optional
-        Length of the real signal along each axis. -1 is the length m of the axis in `x`. The default is m, and
-        ``2 * (m - 1)`` for the last axis.
-    axes : tuple of int, optional
-        Axes of the transform. The default is all axes, or the last ``len(s)`` axes if `s` is given.
-    norm : {"backward", "ortho", "forward"}, default "backward"
-        Normalization mode. The inverse transform is scaled by 1 / n, 1 / sqrt(n) or 1, respectively, where n
-        is the product of the lengths.
-
-    Returns
-    -------
-    array
-        Transformed array: real, with the precision of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` does not have such a data type.
-    ValueError
-        If a length is less than 1, `s` and `axes` have different lengths, an axis is repeated or too short, or `norm`
-        is invalid.
-    numpy.exceptions.AxisError
-        If an axis is out of range.
 
     Examples
     --------

@@ -16,9 +16,10 @@ import numpy as np
 from jax import lax
 
 from ..._core.array.arguments import ArrayLike
-from ..._core.array.base import Array, is_operand
+from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import lift, to_dense
+from ..._core.array.operators import is_operand
 from ..._core.dispatch.decorator import function
 from ..._core.dispatch.function import Function
 from .. import matrix_checks as check

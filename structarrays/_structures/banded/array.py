@@ -80,12 +80,7 @@ class Banded(EntryArray):
         offsets: Sequence[int] | np.ndarray,
         shape: int | Sequence[int] | None = None,
     ) -> Self:
-        diagonals = vectors(diagonals, "diagonals", cls.__name__)
-        offsets = integers(offsets, "offsets")
-        if len(diagonals) != len(offsets):
-            raise ValueError(
-                f"diagonals and offsets must have the same length, got {len(diagonals)} and {len(offsets)}"
-            )
+        diagonals, offsets = paired(diagonals, offsets, cls.__name__)
         if len(set(offsets)) != len(offsets):
             raise ValueError(f"offsets must be distinct, got {tuple(offsets)}")
         for i, d in enumerate(diagonals):
@@ -109,7 +104,7 @@ class Banded(EntryArray):
                     f"the diagonal with offset {k} of a matrix of shape {shape} must have length {length}, "
                     f"got {d.shape[-1]}"
                 )
-        batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
+        check_batches(diagonals)
         order = sorted(range(len(offsets)), key=offsets.__getitem__)
         stored = [diagonals[i] for i in order]
         return cls.make(*_parameters(stored, tuple(offsets[i] for i in order), shape, None))
@@ -324,6 +319,19 @@ def integers(values: Sequence[int] | np.ndarray, argument: str) -> tuple[int, ..
         return tuple(operator.index(k) for k in values)
     except TypeError:
         raise TypeError(f"{argument} must be a sequence of integers, got {values!r}") from None
+
+
+def paired(diagonals: Any, offsets: Any, name: str) -> tuple[list[jax.Array], tuple[int, ...]]:
+    """Convert a constructor's diagonals and offsets, and raise unless there are as many of both."""
+    arrays, numbers = vectors(diagonals, "diagonals", name), integers(offsets, "offsets")
+    if len(arrays) != len(numbers):
+        raise ValueError(f"diagonals and offsets must have the same length, got {len(arrays)} and {len(numbers)}")
+    return arrays, numbers
+
+
+def check_batches(diagonals: Sequence[jax.Array]) -> None:
+    """Raise unless the batch shapes of a constructor's diagonals broadcast."""
+    batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
 
 
 def _parameters(

@@ -393,11 +393,11 @@ def block_tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: Paramete
     if diag.ndim < 3:
         raise ValueError(f"diag must be (..., k, m, m), got shape {diag.shape}")
     k, *block = diag.shape[-3:]
-    beside = (max(0, k - 1), *block)
+    shape_of_others = (max(0, k - 1), *block)
     lower, upper = parameter(lower, "lower", name), parameter(upper, "upper", name)
     for argument, blocks in (("lower", lower), ("upper", upper)):
-        if blocks.shape[-3:] != beside:
-            expected = ", ".join(map(str, beside))
+        if blocks.shape[-3:] != shape_of_others:
+            expected = ", ".join(map(str, shape_of_others))
             raise ValueError(
                 f"{argument} must be (..., {expected}), as diag has shape {diag.shape}, got shape {blocks.shape}"
             )

@@ -100,14 +100,14 @@ def tridiagonal_form(x: BlockBanded) -> tuple[jax.Array, jax.Array, jax.Array]:
     count, size, width = x.grid[0], x.block_shape[0], _width(x)
     stored = dict(zip(x.offsets, x.blocks, strict=True))
 
-    def beside(k: int) -> jax.Array:
+    def blocks_at(k: int) -> jax.Array:
         """The blocks with offset k of all block rows; zero if there is none."""
         blocks = stored.get(k, jnp.zeros((*x.batch_shape, count - abs(k), size, size), x.dtype))
         return jnp.pad(blocks, [(0, 0)] * len(x.batch_shape) + [(max(0, -k), max(0, k)), (0, 0), (0, 0)])
 
     if width == 1:
-        return beside(-1), beside(0), beside(1)
-    panels = jnp.stack([beside(k) for k in range(-width, width + 1)], -3)  # (..., count, 2 width + 1, size, size)
+        return blocks_at(-1), blocks_at(0), blocks_at(1)
+    panels = jnp.stack([blocks_at(k) for k in range(-width, width + 1)], -3)  # (..., count, 2 width + 1, size, size)
     groups = -(-count // width)
     main = (jnp.arange(2 * width + 1) == width)[:, None, None] & jnp.eye(size, dtype=bool)
     identity = jnp.broadcast_to(main.astype(x.dtype), (*x.batch_shape, groups * width - count, *main.shape))
@@ -134,11 +134,11 @@ def _cholesky_block_banded_if_is_block_tridiagonal(x: BlockBanded, *, upper: boo
     """The factor is block bidiagonal. The Hermitian part is factored."""
     lower, diagonal, above = tridiagonal_form(x)
     diagonal, above = block_tridiagonal.hermitian_part(lower, diagonal, above)
-    beside, factors = block_tridiagonal.cholesky(diagonal, above)
+    off_diagonal, factors = block_tridiagonal.cholesky(diagonal, above)
     ok = ~jnp.any(jnp.isnan(factors)) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(above))
     blocks = {0: _adjoint(factors) if upper else factors}
     if x.grid[0] > 1:
-        blocks[1 if upper else -1] = _adjoint(beside[..., 1:, :, :]) if upper else beside[..., 1:, :, :]
+        blocks[1 if upper else -1] = _adjoint(off_diagonal[..., 1:, :, :]) if upper else off_diagonal[..., 1:, :, :]
     return block_banded(blocks, x.grid, x.block_shape), ok
 
 
@@ -192,8 +192,8 @@ def _solve_triangular_block_banded(a: BlockBanded, b: Array, *, trans: int, lowe
 
     def solution(a: BlockBanded, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         left, diagonal, right = tridiagonal_form(a)
-        beside = left if lower else right
-        x, ok = block_tridiagonal.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
+        off_diagonal = left if lower else right
+        x, ok = block_tridiagonal.solve_triangular(off_diagonal, diagonal, _padded(b, diagonal), lower, unit_diagonal)
         return x[..., : b.shape[-2], :], ok
 
     return solved(a, b, solution)

@@ -61,13 +61,13 @@ def solve(
 
 
 def solve_triangular(
-    beside: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, unit_diagonal: bool = False
+    off_diagonal: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, unit_diagonal: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     """Solve a block bidiagonal linear system by substitution.
 
     Parameters
     ----------
-    beside, diagonal : jax.Array, (..., N, m, m)
+    off_diagonal, diagonal : jax.Array, (..., N, m, m)
         The off-diagonal blocks of each row, left (`lower`) or right of the diagonal, and the diagonal blocks, of which one
         triangle is read.
     b : jax.Array, (..., N m, k)
@@ -83,31 +83,33 @@ def solve_triangular(
     if unit_diagonal:
         diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
 
-    def method(beside: jax.Array, diagonal: jax.Array, b: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
+    def method(
+        off_diagonal: jax.Array, diagonal: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[jax.Array, jax.Array]:
         system = functools.partial(_substitute, lower=lower, transposed=transposed)
-        return banded_systems.each_system(system, b, beside, diagonal)
+        return banded_systems.each_system(system, b, off_diagonal, diagonal)
 
     def product(blocks: tuple[jax.Array, jax.Array], x: jax.Array) -> jax.Array:
-        beside, diagonal = blocks
-        zero = jnp.zeros_like(beside)
-        return _product((beside, diagonal, zero) if lower else (zero, diagonal, beside), x)
+        off_diagonal, diagonal = blocks
+        zero = jnp.zeros_like(off_diagonal)
+        return _product((off_diagonal, diagonal, zero) if lower else (zero, diagonal, off_diagonal), x)
 
-    return banded_systems.solve(method, (beside, diagonal), (3, 3), product, b)
+    return banded_systems.solve(method, (off_diagonal, diagonal), (3, 3), product, b)
 
 
 def _substitute(
-    beside: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, transposed: bool
+    off_diagonal: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, transposed: bool
 ) -> tuple[jax.Array, jax.Array]:
     m = diagonal.shape[-1]
 
     def step(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        beside, diagonal, b = blocks
-        b = b - (carried if transposed else beside @ carried)
+        off_diagonal, diagonal, b = blocks
+        b = b - (carried if transposed else off_diagonal @ carried)
         x = _triangular(diagonal, b, lower=lower, transposed=transposed)
-        return beside.mT @ x if transposed else x, x
+        return off_diagonal.mT @ x if transposed else x, x
 
     zero = jnp.zeros((m, b.shape[-1]), b.dtype)
-    x = lax.scan(step, zero, (beside, diagonal, _in_blocks(b, m)), reverse=lower == transposed)[1]
+    x = lax.scan(step, zero, (off_diagonal, diagonal, _in_blocks(b, m)), reverse=lower == transposed)[1]
     ok = ~jnp.any(cyclic_reduction.main_diagonals(diagonal) == 0)
     return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
 
@@ -259,7 +261,7 @@ def _factor_small(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tu
     def step(window: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # window[a, b] is entry (i m + a, i m + b) after the previous eliminations; entries of the next block row are
         # added later.
-        beside, below = blocks
+        off_diagonal, below = blocks
         corner = window[:m, :m]
 
         def column(window: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
@@ -268,7 +270,7 @@ def _factor_small(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tu
             rest = window[1:, 1:] - multipliers[:, None] * row[1:]
             return jnp.pad(rest, ((0, 1), (0, 1))), jnp.concatenate([multipliers, row])
 
-        window = jnp.concatenate([jnp.concatenate([corner, beside], 1), below])
+        window = jnp.concatenate([jnp.concatenate([corner, off_diagonal], 1), below])
         return lax.scan(column, window, length=m)
 
     below = jnp.concatenate([lower, diagonal], -1)[1:]
@@ -304,9 +306,9 @@ def _factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Ar
     """Cholesky factors of the Schur complements, and the blocks to their right in the factor of the whole matrix."""
 
     def step(block: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        beside, following = blocks
+        off_diagonal, following = blocks
         factor = lax.linalg.cholesky(block, symmetrize_input=False)
-        right = _triangular(factor, beside, lower=True)
+        right = _triangular(factor, off_diagonal, lower=True)
         return following - right.mT.conj() @ right, (factor, right)
 
     following = jnp.concatenate([diagonal[1:], diagonal[:1]])

@@ -150,13 +150,13 @@ def _on_common_grid(x1: Array, x2: Array) -> Forms | None:
     """Return both factors as block-banded matrices whose blocks can be multiplied, or None if one has no such form."""
     first, second = grid_form(x1, (None, None)), grid_form(x2, (None, None))
     if first is not None:
-        beside = grid_form(x2, (first.block_shape[1], None))
-        if beside is not None:
-            return first, beside
+        other = grid_form(x2, (first.block_shape[1], None))
+        if other is not None:
+            return first, other
     if second is not None:
-        beside = grid_form(x1, (None, second.block_shape[0]))
-        if beside is not None:
-            return beside, second
+        other = grid_form(x1, (None, second.block_shape[0]))
+        if other is not None:
+            return other, second
     return None
 
 

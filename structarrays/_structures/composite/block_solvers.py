@@ -76,8 +76,8 @@ def _pivot(grid: Grid) -> int | None:
     count = range(len(grid))
 
     def preference(k: int) -> tuple[bool, bool, int]:
-        beside = any(not is_zero(grid[k][j]) for j in count if j != k)
-        return (beside and _has_fill(grid, k), not can_solve(grid[k][k]), -grid[k][k].shape[-1])
+        is_coupled = any(not is_zero(grid[k][j]) for j in count if j != k)
+        return (is_coupled and _has_fill(grid, k), not can_solve(grid[k][k]), -grid[k][k].shape[-1])
 
     candidates = [k for k in count if _can_be_pivot(grid[k][k])]
     return min(candidates, key=preference) if candidates else None

@@ -41,6 +41,28 @@ a sum or a product. None if the structure does not provide it.
 """
 
 
+finite_product: Registry[jax.Array] = Registry("finite_product")
+"""``finite_product.kernel(A)``: compute ``A @ x`` for data x (..., n, k), to check a solution or to estimate a norm. If
+an element of A or x is NaN or infinite, other elements of the result may be NaN, too. Compiled code is smaller without
+branches for them.
+"""
+
+
+@finite_product.kernel(Array)
+def _finite_product_array(a: Array, x: jax.Array) -> jax.Array:
+    return _product(a, x)
+
+
+@finite_product.kernel(Sum)
+def _finite_product_sum(a: Sum, x: jax.Array) -> jax.Array:
+    return functools.reduce(jnp.add, (times_finite(term, x) for term in a.terms))
+
+
+def times_finite(a: Array, x: jax.Array) -> jax.Array:
+    """Multiply by `finite_product`."""
+    return finite_product.required((a,)).run(a, x)
+
+
 def norm(a: Array) -> jax.Array:
     """Return the infinity norm, (..., 1, 1), or an upper bound that ignores cancellation among terms and factors.
 
@@ -100,7 +122,7 @@ def _product(a: Array, v: jax.Array) -> jax.Array:
 
 @absolute_product.kernel(Array, when=lambda a: not isinstance(a, Factored))
 def _absolute_product_array(a: Array, v: jax.Array) -> jax.Array:
-    return _product(absolute(a), v)
+    return times_finite(absolute(a), v)
 
 
 @absolute_product.kernel(Sum)

@@ -27,7 +27,7 @@ from ..._functions.statistical import mean, std, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
 from ..banded.diagonal import Diagonal
-from .sum import beside_constant, total
+from .sum import split_background, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ def _multiplied(x: Factored, y: Array, *args: Array) -> Array:
             if product is not None:
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y.covers and y.core_ndim == 2:
-            return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
+            return total(*(multiply.dispatch(x, term) for term in split_background(y)))
     if x is y:  # densified once
         args = (densify(x, "multiply"),) * 2
     result: Array = elementwise(multiply, args, {})

@@ -31,7 +31,7 @@ from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
 from ..low_rank.low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .dense_fallback import for_parts_of, is_replaceable, solution_or_dense
-from .estimates import norm
+from .estimates import norm, times_finite
 from .product import Product, product
 from .sum import Sum
 
@@ -213,7 +213,7 @@ def refined(
         with for_parts_of(a):
             change, ok = approximate(r)
         better = x + change
-        new = b - times(a, better)
+        new = b - times_finite(a, better)
         first = count == 0
         # One check suffices for well-conditioned matrices: the residual is small relative to the right-hand side alone.
         good = first & jnp.all(_norm(new) <= target * _norm(b))

@@ -201,7 +201,7 @@ def total(*terms: Array) -> Array:
     return Dense.make((result.dense_data(),))
 
 
-def beside_constant(x: Array) -> tuple[Array, Fill]:
+def split_background(x: Array) -> tuple[Array, Fill]:
     """Split a stack of matrices with a background into one with structural zeros, and a constant."""
     rest: Any = x.background
     above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
@@ -215,7 +215,9 @@ def _factors(x: Sum) -> list[Array]:
     terms: list[Array] = []
     above: Array | None
     for term in x.terms:
-        above, constant = beside_constant(term) if term.stores_entries and term.background is not None else (term, None)
+        above, constant = (
+            split_background(term) if term.stores_entries and term.background is not None else (term, None)
+        )
         if type(above) is Fill:
             above, constant = None, above
         terms += [] if above is None else [above]

@@ -45,7 +45,7 @@ from .part_solvers import (
     times,
     without_derivatives,
 )
-from .sum import Sum, beside_constant, canonical, total
+from .sum import Sum, canonical, split_background, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def _split(x: Array) -> tuple[Array, LowRank]:
         if rank_bound(term) is not None:
             low.append(of_low_rank(term))
         elif _has_background(term):
-            above, constant = beside_constant(term)
+            above, constant = split_background(term)
             base.append(above)
             low.append(constant_of_rank_one(constant))
         else:

@@ -100,7 +100,7 @@ def _parted(x: Sum) -> tuple[Array, list[Array], int] | None:
     return main, [t for t in x.terms if t is not main], sum(r for r in ranks if r is not None)
 
 
-def _is_beside_low_rank(x: Sum, *, full_matrices: bool = True) -> bool:
+def _is_low_rank_update(x: Sum, *, full_matrices: bool = True) -> bool:
     parted = _parted(x)
     if full_matrices or not _is_floating(x) or parted is None:
         return False
@@ -110,7 +110,7 @@ def _is_beside_low_rank(x: Sum, *, full_matrices: bool = True) -> bool:
 
 
 @svd.eager_kernel(
-    Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, cast("Sum", matrix_transpose(x))))
+    Sum, when=lambda x, **static: any(_is_low_rank_update(y, **static) for y in (x, cast("Sum", matrix_transpose(x))))
 )
 def _svd_sum_eagerly(x: Sum, *, full_matrices: bool = True) -> SVDResult:
     """Decompose ``Q R + u vᵀ`` by the dense decomposition of a matrix about as small as R."""
@@ -143,7 +143,7 @@ def _updated(q: Array, r: jax.Array, x: LowRank) -> tuple[jax.Array, jax.Array, 
         return matmul(adjoint, Dense.make((data,))).dense_data()
 
     u, v = (p.dense_data() for p in x.parts)
-    new = low_rank_factors.orthonormal_beside(lambda data: matmul(q, Dense.make((within(data),))).dense_data(), u)
+    new = low_rank_factors.orthonormal_extension(lambda data: matmul(q, Dense.make((within(data),))).dense_data(), u)
     rows = jnp.concatenate([r + within(u) @ v.mT, (new.mT.conj() @ u) @ v.mT], axis=-2)
     left, values, vh = spectra.svd(rows, full_matrices=False)
     n = r.shape[-1]

@@ -49,21 +49,21 @@ def _is_constant(x: Fill, *args: Array, **static: Any) -> bool:
 # ---- elementwise products with a row --------------------------------------------------------------------------------
 
 
-def _is_beside_a_row(x1: Fill | Dense, x2: Fill | Dense) -> bool:
+def _has_equal_rows(x1: Fill | Dense, x2: Fill | Dense) -> bool:
     """Return whether the result has equal rows, more than one; the general rule keeps a constant column a `Fill`."""
     fill, row = (x1, x2) if type(x2) is Dense else (x2, x1)
     core = jnp.broadcast_shapes(x1.shape, x2.shape)[-2:]
     return fill.core_ndim == 2 and min(core) > 1 and (1, *row.shape)[-2:] == (1, core[1])
 
 
-@multiply.kernel(Fill, Dense, when=_is_beside_a_row)
-@multiply.kernel(Dense, Fill, when=_is_beside_a_row)
+@multiply.kernel(Fill, Dense, when=_has_equal_rows)
+@multiply.kernel(Dense, Fill, when=_has_equal_rows)
 def _multiply_fill_dense(x1: Fill | Dense, x2: Dense | Fill) -> Array:
     return _equal_rows(multiply, x1, x2)
 
 
-@divide.kernel(Fill, Dense, when=_is_beside_a_row)
-@divide.kernel(Dense, Fill, when=_is_beside_a_row)
+@divide.kernel(Fill, Dense, when=_has_equal_rows)
+@divide.kernel(Dense, Fill, when=_has_equal_rows)
 def _divide_fill_dense(x1: Fill | Dense, x2: Dense | Fill) -> Array:
     return _equal_rows(divide, x1, x2)
 

@@ -120,9 +120,7 @@ class Kronecker(Factored):
 
     def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "Kronecker", "factor")
-        common = frozenset.intersection(*(f.assumptions for f in parts))
-        result = canonical(unified(parts))
-        return cast("Self", result.assuming(result.assumptions | common))
+        return cast("Self", combined(parts, canonical))
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -218,6 +216,12 @@ def with_marks(x: F) -> F:
     definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
     both = {"symmetric", "hermitian"}
     return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f))
+
+
+def combined(factors: Sequence[Array], combine: Callable[[Sequence[Array]], Array]) -> Array:
+    """Combine factors with one dtype and batch shape, with the assumptions that all of them share."""
+    result = combine(unified(factors))
+    return result.assuming(result.assumptions | frozenset.intersection(*(f.assumptions for f in factors)))
 
 
 def canonical(factors: Sequence[Array]) -> Array:
@@ -408,19 +412,19 @@ def _merge_pair_diagonal_kronecker(x: Diagonal, y: Kronecker) -> Array:
     return result
 
 
-def _diagonal_beside(x1: Diagonal, x2: Kronecker) -> bool:
+def _is_diagonal_product(x1: Diagonal, x2: Kronecker) -> bool:
     return is_square_pattern(x1) and not is_scaled_identity(x1) and is_diagonal(x2)
 
 
-@matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
-@compose_pair.kernel(Diagonal, Kronecker, when=_diagonal_beside)
+@matmul.kernel(Diagonal, Kronecker, when=_is_diagonal_product)
+@compose_pair.kernel(Diagonal, Kronecker, when=_is_diagonal_product)
 def _matmul_diagonal_kronecker(x1: Diagonal, x2: Kronecker) -> Array:
     result: Array = matmul.dispatch(x1, as_diagonal(x2))
     return result
 
 
-@matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
-@compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
+@matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _is_diagonal_product(x2, x1))
+@compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _is_diagonal_product(x2, x1))
 def _matmul_kronecker_diagonal(x1: Kronecker, x2: Diagonal) -> Array:
     result: Array = matmul.dispatch(as_diagonal(x1), x2)
     return result

@@ -204,18 +204,18 @@ def _eigh_sum(x: Sum) -> tuple[Dense, Array]:
     return Dense.make((values.data + number.scale.real[..., None],)), vectors
 
 
-def _is_product_beside_number(x: Sum) -> bool:
+def _is_shifted_product(x: Sum) -> bool:
     return _terms(x) is not None
 
 
-@eigvals.kernel(Sum, when=_is_product_beside_number, before="of_low_rank")
+@eigvals.kernel(Sum, when=_is_shifted_product, before="of_low_rank")
 def _eigvals_sum(x: Sum) -> Dense:
     product, number = cast("Terms", _terms(x))
     values = eigvals.dispatch(product).data
     return Dense.make((values + number.scale[..., None].astype(values.dtype),))
 
 
-@eig.kernel(Sum, when=_is_product_beside_number)
+@eig.kernel(Sum, when=_is_shifted_product)
 def _eig_sum(x: Sum) -> tuple[Dense, Array]:
     product, number = cast("Terms", _terms(x))
     values, vectors = eig.dispatch(product)

@@ -24,7 +24,6 @@ from ..._core.families.factored import (
     parts_of,
     scale,
     squared_norms,
-    unified,
 )
 from ..._core.families.other_forms import by_form
 from ..._functions.creation import tril, triu
@@ -42,6 +41,7 @@ from .array import (
     along,
     as_tensor,
     banded_product,
+    combined,
     is_scaled_identity,
     kronecker_pattern,
     same_factor_shapes,
@@ -132,9 +132,7 @@ class KroneckerSum(Factored):
         for i, f in enumerate(parts):
             if f.shape[-1] != f.shape[-2]:
                 raise ValueError(f"factor {i + 1} must be square in its last two dimensions, got shape {f.shape}")
-        common = frozenset.intersection(*(f.assumptions for f in parts))
-        result = canonical(unified(parts))
-        return cast("Self", result.assuming(result.assumptions | common))
+        return cast("Self", combined(parts, canonical))
 
     @property
     def factors(self) -> tuple[Array, ...]:

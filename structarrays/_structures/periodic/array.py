@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from ..._core import dtypes
-from ..._core.array.dense import batch_shape_of
 from ..._core.array.validation import BACKGROUND, check_leaves, check_static, require, validated
 from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
-from ..banded.array import Banded, batch_of, holds_offsets, integers, vectors
+from ..banded.array import Banded, batch_of, check_batches, holds_offsets, join_constant, paired
 from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
 from ..sparse.sparse_joins import sparse_form, sparse_matrix
@@ -78,12 +77,7 @@ class PeriodicBanded(EntryArray):
     __slots__ = ()
 
     def __new__(cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray) -> Self:
-        diagonals = vectors(diagonals, "diagonals", cls.__name__)
-        offsets = integers(offsets, "offsets")
-        if len(diagonals) != len(offsets):
-            raise ValueError(
-                f"diagonals and offsets must have the same length, got {len(diagonals)} and {len(offsets)}"
-            )
+        diagonals, offsets = paired(diagonals, offsets, cls.__name__)
         if not offsets:
             raise ValueError("diagonals must not be empty: their length is the size of the matrix")
         for i, d in enumerate(diagonals):
@@ -95,7 +89,7 @@ class PeriodicBanded(EntryArray):
         places = [normalised(k, n) for k in offsets]
         if len(set(places)) != len(places):
             raise ValueError(f"offsets must differ modulo {n}, the size of the matrix, got {offsets}")
-        batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
+        check_batches(diagonals)
         leaves, (_, meta, _) = periodic(dict(zip(places, diagonals, strict=True)), None)._value
         return cls.make(leaves, meta)
 
@@ -115,10 +109,7 @@ class PeriodicBanded(EntryArray):
         """The stored diagonals ``(..., n)``, one for each offset."""
         return self.parameters[:-1]
 
-    @property
-    def entries(self) -> tuple[jax.Array, ...]:
-        """The stored entries: the diagonals."""
-        return self.diagonals
+    entries = diagonals
 
     @property
     def background(self) -> jax.Array | None:
@@ -134,31 +125,25 @@ class PeriodicBanded(EntryArray):
 
     @staticmethod
     def shape_of(leaves: Leaves, meta: Meta) -> Shape:
-        """Return the shape, from the parameters and the static part."""
         return (*batch_of(leaves[0].shape, 1), meta[1], meta[1])
 
     def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> PeriodicBanded:
-        """Return the matrix with other entries at the same positions, and another background."""
         return PeriodicBanded.make((*entries, background), self.meta)
 
     def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
-        """Return the positions of the entries."""
         i = jnp.arange(self.meta[1])
         return tuple((i, (i + k) % self.meta[1]) for k in self.offsets)
 
     def dense_data(self) -> jax.Array:
-        """Return the dense value."""
         i = jnp.arange(self.meta[1])
         return elements_on_ring(self, i[:, None], i[None, :])
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the contents of rectangles; see `Array.pattern`."""
         n = self.meta[1]
         offsets = sorted({k + turn for k in self.offsets for turn in (-n, 0, n) if abs(k + turn) < n})
         return pattern.stored(self, pattern.meets_diagonals(rows, columns, offsets))
 
     def description(self) -> tuple[list[str], bool]:
-        """Return the text that `repr` shows."""
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
 
     def diagonal(self, offset: int = 0) -> jax.Array:
@@ -231,11 +216,7 @@ def _join_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> tuple[Per
     return _join_pair_periodic_banded(x, on_ring(y))
 
 
-@join_pair.kernel(Fill, PeriodicBanded, when=fills_matrices)
-def _join_pair_fill_periodic_banded(x: Fill, y: PeriodicBanded) -> tuple[PeriodicBanded, PeriodicBanded]:
-    data = x._constant_data()[..., 0, 0]
-    entry = jnp.broadcast_to(data[..., None], (*x.shape[:-2], y.meta[1]))
-    return y.rebuild((entry,) * len(y.offsets), data), y
+join_pair.kernel(Fill, PeriodicBanded, when=fills_matrices)(join_constant)
 
 
 @meet_pair.kernel(PeriodicBanded, PeriodicBanded)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jax
 import jax.numpy as jnp
 
 from ..._core.array import keys
 from ..._functions.indexing import write_entries, written
 from ..banded.array import Banded
+from ..banded.indexing import single_entries
 from .array import PeriodicBanded, at_offsets, on_ring
 from .numerics import normalised
 
@@ -23,16 +23,11 @@ if TYPE_CHECKING:
 def _single(x: PeriodicBanded | Banded, items: Sequence[Item]) -> tuple[int, int] | None:
     """Return row and column of a single element of every matrix that a key selects; None for other keys."""
     batch, (rows, columns) = items[:-2], items[-2:]
-    if (
-        rows.kind != "int"
-        or columns.kind != "int"
-        or not all(keys.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
-    ):
+    full = all(keys.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
+    if not (full and rows.kind == columns.kind == "int"):
         return None
-    i, j = rows.start, columns.start
-    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer):
-        return None
-    return int(i), int(j)
+    place = single_entries(x.core_shape, rows, columns)
+    return None if place is None else (int(place[0]), int(place[1]))
 
 
 @write_entries.kernel(PeriodicBanded)
@@ -43,8 +38,7 @@ def _write_entries_periodic_banded(
     place = _single(x, items)
     if place is None or x.background is not None:
         return None
-    n = x.meta[1]
-    i, j = (p % n for p in place)
+    (i, j), n = place, x.meta[1]
     k = normalised(j - i, n)
     if k not in x.offsets and 2 * len(x.offsets) >= n:
         return None
@@ -68,10 +62,9 @@ def _can_close(x: Banded) -> bool:
 def _write_entries_corner_of_band(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> PeriodicBanded | None:
     """Write an element in a corner that lies within the bandwidth if the diagonals wrap around."""
     place = _single(x, items)
-    n = x.core_shape[0]
     if place is None:
         return None
-    i, j = (p % n for p in place)
+    (i, j), n = place, x.core_shape[0]
     width = max(1, *map(abs, x.offsets))
     if abs(j - i) <= width or abs(normalised(j - i, n)) > width:
         return None

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import jax
 
 
 def normalised(offset: int, n: int) -> int:
@@ -65,20 +64,10 @@ def _exceptions(offsets: tuple[int, ...], n: int) -> list[tuple[int, np.integer,
 
 
 def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> tuple[list[jax.Array], tuple[int, ...]]:
-    """Return the diagonals of the band matrix after `fold` of rows and columns.
+    """Return the diagonals (..., n - abs(t)) of the band matrix after `fold` of rows and columns, and their offsets t.
 
-    Parameters
-    ----------
-    diagonals : sequence of jax.Array, (..., n)
-        One for each offset.
-    offsets : tuple of int
-        `normalised` and distinct.
-
-    Returns
-    -------
-    diagonals : list of jax.Array, (..., n - abs(t))
-    offsets : tuple of int
-        Increasing; at most twice as far from zero as the largest periodic offset.
+    The offsets increase. They are at most twice as far from zero as the largest of the periodic offsets, which must be
+    `normalised` and distinct.
     """
     half = (n + 1) // 2
     exceptions = _exceptions(offsets, n)
@@ -87,7 +76,7 @@ def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> 
     uncrossed = {}
     for k in offsets:
         crossing = np.array([i for other, i, _, _ in exceptions if other == k], int)
-        uncrossed[k] = by_offset[k].at[..., crossing].set(0)
+        uncrossed[k] = jnp.where(jnp.zeros(n, bool).at[crossing].set(True), 0, by_offset[k])
     rows = {}
     for t in sorted({s * k for k in offsets for s in (2, -2)}):
         k = t // 2
@@ -97,53 +86,16 @@ def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> 
         chosen = [(k, i, p) for k, i, p, there in exceptions if there == t]
         values = jnp.stack([by_offset[k][..., i] for k, i, _ in chosen], axis=-1)
         places = np.array([p for *_, p in chosen])
-        rows[t] = rows.get(t, like).at[..., places].set(values)
+        rows[t] = rows.get(t, like).at[..., places].add(values)
     kept = tuple(t for t in sorted(rows) if abs(t) < n)
     return [rows[t][..., max(0, -t) : n - max(0, t)] for t in kept], kept
 
 
-def unfolded(
-    diagonals: Sequence[jax.Array], folded_offsets: Sequence[int], offsets: tuple[int, ...], n: int
-) -> list[jax.Array]:
-    """Return the periodic diagonals at `offsets` of a folded band matrix: the inverse of `folded`."""
-    half = (n + 1) // 2
-    widths = [(max(0, -t), max(0, t)) for t in folded_offsets]
-    rows = {
-        t: jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [width])
-        for t, d, width in zip(folded_offsets, diagonals, widths, strict=True)
-    }
-    like = jnp.zeros_like(next(iter(rows.values())))
-    exceptions, result = _exceptions(offsets, n), []
-    for k in offsets:
-        front, back = (unfold(rows.get(t, like)) for t in (2 * k, -2 * k))
-        d = jnp.concatenate([front[..., :half], back[..., half:]], axis=-1)
-        chosen = [(i, p, t) for other, i, p, t in exceptions if other == k]
-        if chosen:
-            values = jnp.stack([rows[int(t)][..., p] for _, p, t in chosen], axis=-1)
-            d = d.at[..., np.array([i for i, *_ in chosen])].set(values)
-        result.append(d)
-    return result
+def unfolded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> list[jax.Array]:
+    """Return the periodic diagonals at `offsets` of a folded band matrix: the inverse of `folded`.
 
-
-def matmul(diagonals: Sequence[jax.Array], offsets: Sequence[int], data: jax.Array) -> jax.Array:
-    """Return ``A @ data`` for data (..., n, k)."""
-    terms = [d[..., None] * jnp.roll(data, -k, axis=-2) for d, k in zip(diagonals, offsets, strict=True)]
-    return sum(terms[1:], terms[0])
-
-
-def product(
-    diagonals1: Sequence[jax.Array],
-    offsets1: Sequence[int],
-    diagonals2: Sequence[jax.Array],
-    offsets2: Sequence[int],
-    n: int,
-) -> tuple[list[jax.Array], tuple[int, ...]]:
-    """Return the diagonals and offsets of the product of two periodic matrices."""
-    found: dict[int, jax.Array] = {}
-    for d1, k1 in zip(diagonals1, offsets1, strict=True):
-        for d2, k2 in zip(diagonals2, offsets2, strict=True):
-            k = normalised(k1 + k2, n)
-            term = d1 * jnp.roll(d2, -k1, axis=-1)
-            found[k] = found[k] + term if k in found else term
-    offsets = tuple(sorted(found))
-    return [found[k] for k in offsets], offsets
+    `folded` only moves the entries of the diagonals, so its transpose moves them back.
+    """
+    like = [jax.ShapeDtypeStruct((*diagonals[0].shape[:-1], n), diagonals[0].dtype)] * len(offsets)
+    back = jax.linear_transpose(lambda *moved: folded(moved, offsets, n)[0], *like)
+    return list(back(list(diagonals)))

@@ -18,6 +18,8 @@ from . import numerics
 from .array import PeriodicBanded, is_ring, on_ring, periodic
 
 if TYPE_CHECKING:
+    import jax
+
     from ..._core.typing import Result
 
 
@@ -39,7 +41,12 @@ def _diagonal_periodic_banded(x: PeriodicBanded, *, offset: int) -> Dense:
 def _matmul_periodic_banded_dense(x1: PeriodicBanded, x2: Dense) -> Result:
     if x1.background is not None:
         return matmul.dispatch(to_sparse(x1), x2)
-    return Dense.make((by_columns(lambda data: numerics.matmul(x1.diagonals, x1.offsets, data), x2.data),))
+    return Dense.make((by_columns(lambda data: _product(x1, data), x2.data),))
+
+
+def _product(x: PeriodicBanded, data: jax.Array) -> jax.Array:
+    terms = [d[..., None] * jnp.roll(data, -k, axis=-2) for d, k in zip(x.diagonals, x.offsets, strict=True)]
+    return sum(terms[1:], terms[0])
 
 
 def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> bool:
@@ -55,8 +62,12 @@ def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> b
 @matmul.kernel(Banded, PeriodicBanded, when=_stays_narrow)
 def _matmul_periodic_banded(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> PeriodicBanded:
     x1, x2 = (on_ring(x) if isinstance(x, Banded) else x for x in (x1, x2))
-    diagonals, offsets = numerics.product(x1.diagonals, x1.offsets, x2.diagonals, x2.offsets, x1.meta[1])
-    return periodic(dict(zip(offsets, diagonals, strict=True)), None)
+    found: dict[int, jax.Array] = {}
+    for k1, d1 in zip(x1.offsets, x1.diagonals, strict=True):
+        for k2, d2 in zip(x2.offsets, x2.diagonals, strict=True):
+            k, term = numerics.normalised(k1 + k2, x1.meta[1]), d1 * jnp.roll(d2, -k1, axis=-1)
+            found[k] = found[k] + term if k in found else term
+    return periodic(found, None)
 
 
 by_form(reduce_core, squared_deviations, of=PeriodicBanded)(to_sparse)

@@ -25,7 +25,7 @@ from ..._functions.linalg import (
     svdvals,
 )
 from ..._functions.rounding_and_parts import conj
-from ..banded.array import bands
+from ..banded.array import Banded, bands
 from ..composite.block import Block
 from . import numerics
 from .array import PeriodicBanded, elements_on_ring, periodic
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     import jax
 
 
-_FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
+_FOLDED = (
+    "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), bandwidth w = {}"
+)
 
 
 @by_form(det, slogdet, eigvalsh, svdvals, matrix_rank, of=PeriodicBanded, when=has_structural_zeros)
-def folded_form(x: PeriodicBanded) -> Array:
+def folded_form(x: PeriodicBanded) -> Banded:
     """Return the band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
     remark(_FOLDED.format(2 * max(map(abs, x.offsets))))
     diagonals, offsets = numerics.folded(x.diagonals, x.offsets, x.meta[1])
@@ -63,8 +65,9 @@ def _inv_periodic_banded(x: PeriodicBanded) -> tuple[Dense, jax.Array]:
 
 @selected_inverse.kernel(PeriodicBanded, when=has_structural_zeros)
 def _selected_inverse_periodic_banded(x: PeriodicBanded) -> tuple[PeriodicBanded, jax.Array]:
-    inverse, ok = selected_inverse.dispatch(folded_form(x))
-    diagonals = numerics.unfolded([inverse.diagonal(t) for t in inverse.offsets], inverse.offsets, x.offsets, x.meta[1])
+    band = folded_form(x)
+    inverse, ok = selected_inverse.dispatch(band)
+    diagonals = numerics.unfolded([inverse.diagonal(t) for t in band.offsets], x.offsets, x.meta[1])
     return periodic(dict(zip(x.offsets, diagonals, strict=True)), None), ok
 
 

@@ -1,7 +1,7 @@
 """Matrices in compressed rows on the host, and the compiled routines of SciPy for them.
 
 A matrix without batch dimensions, whose coordinates have values, has compressed rows: the start of each row among the
-entries, and the columns. The routines are those of `scipy.sparse`. Its public classes drop entries whose value becomes
+entries, and the columns. The routines come from `scipy.sparse`. Its public classes drop entries whose value becomes
 zero, but the pattern of our results depends on patterns alone. So this module calls the routines directly
 (`scipy.sparse._sparsetools`, unchanged for more than ten years), and checks the number of entries. Without them, or for
 other arrays, the callers use NumPy (`sparse_host`).
@@ -118,8 +118,8 @@ def of_scipy(x: Any) -> Rows | None:
     """Return the pattern of a SciPy matrix in compressed rows without duplicates, copied; None for other arrays."""
     if getattr(x, "format", "") != "csr" or x.ndim != 2 or x.indices.dtype != np.int32 or not fits(x.shape, x.nnz):
         return None
-    canonical = x.dtype in DTYPES and jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype and x.has_canonical_format
-    if routines() is None or compiling() or not canonical or len(x.data) != x.nnz:
+    canonical = x.dtype in DTYPES and jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype and bool(x.has_canonical_format)
+    if not canonical or len(x.data) != x.nnz or routines() is None or compiling():
         return None
     if x.nnz and not 0 <= x.indices.min() <= x.indices.max() < x.shape[1]:
         return None

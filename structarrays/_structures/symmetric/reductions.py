@@ -55,15 +55,15 @@ def _reduced(
 ) -> Dense:
     """Combine the triangle of `own`, the mirror image of the triangle of `image`, and the diagonal."""
     nothing = monoid.identity(own.dtype)
-    beside = triangles.strict(own, x.lower, nothing)
+    off_diagonal = triangles.strict(own, x.lower, nothing)
     if len(axes) == 2:
-        beside = monoid.reduce(beside, axis=(x.ndim - 2, x.ndim - 1), keepdims=False)
+        off_diagonal = monoid.reduce(off_diagonal, axis=(x.ndim - 2, x.ndim - 1), keepdims=False)
         diagonal = monoid.reduce(diagonal, axis=(x.ndim - 2,), keepdims=False)
-        result = monoid.combine(monoid.combine(beside, reflect(beside)), diagonal)
+        result = monoid.combine(monoid.combine(off_diagonal, reflect(off_diagonal)), diagonal)
         return Dense.make((result[..., None, None] if keepdims else result,))
     (axis,), other = axes, -3 - axes[0]
-    mirrored = beside if image is own else triangles.strict(image, x.lower, nothing)
-    along = monoid.reduce(beside, axis=(x.ndim + axis,), keepdims=False)
+    mirrored = off_diagonal if image is own else triangles.strict(image, x.lower, nothing)
+    along = monoid.reduce(off_diagonal, axis=(x.ndim + axis,), keepdims=False)
     across = monoid.reduce(mirrored, axis=(x.ndim + other,), keepdims=False)
     result = monoid.combine(monoid.combine(along, reflect(across)), diagonal)
     return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))

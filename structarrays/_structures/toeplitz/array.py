@@ -26,7 +26,7 @@ from ..fill.array import Fill, fills_matrices
 from ..triangular.array import Triangular
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..._core.array.arguments import ParameterLike
     from ..._core.array.base import Array
@@ -168,14 +168,12 @@ class Toeplitz(EntryArray):
         >>> sa.Toeplitz.from_dense([[1.0, 2.0], [3.0, 1.0]]).values.tolist()
         [3.0, 1.0, 2.0]
         """
-        data = matrix_data(a, f"{cls.__name__}.from_dense")
-        shape = data.shape[-2:]
-        values = explicit.call(first_row_and_column, data)
-        return checked(
-            Toeplitz.make((values,), (*toeplitz_entries.full_range(shape), shape)),
-            data,
-            "the diagonals are not constant",
-        )
+
+        def build(data: jax.Array) -> Toeplitz:
+            (m, n), values = data.shape[-2:], explicit.call(first_row_and_column, data)
+            return Toeplitz.make((values,), (*toeplitz_entries.full_range((m, n)), (m, n)))
+
+        return with_elements_of(a, cls.__name__, build, "the diagonals are not constant")
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
@@ -317,14 +315,6 @@ def _line(value: ParameterLike, argument: str, name: str) -> jax.Array:
     return line
 
 
-def matrix_data(a: ParameterLike, name: str) -> jax.Array:
-    """Convert the argument of a `from_dense`."""
-    data = parameter(a, "a", name)
-    if data.ndim < 2:
-        raise ValueError(f"a must have at least two dimensions, (..., m, n), got shape {data.shape}")
-    return data
-
-
 def first_row_and_column(data: jax.Array) -> jax.Array:
     """Return the elements of the first column and the first row of a matrix, by increasing offset."""
     if 0 in data.shape[-2:]:
@@ -332,12 +322,19 @@ def first_row_and_column(data: jax.Array) -> jax.Array:
     return jnp.concatenate([data[..., :0:-1, 0], data[..., 0, :]], axis=-1)
 
 
-def checked(x: A, data: jax.Array, why: str) -> A:
-    """Return the array if it has these elements, else raise; traced elements are not checked."""
+def with_elements_of(a: ParameterLike, name: str, build: Callable[[jax.Array], A], fault: str) -> A:
+    """Build an array of the class `name` from a matrix, for `from_dense`; raise unless it has the same elements.
+
+    Traced elements are not checked. `fault` describes a matrix that has other elements.
+    """
+    data = parameter(a, "a", f"{name}.from_dense")
+    if data.ndim < 2:
+        raise ValueError(f"a must have at least two dimensions, (..., m, n), got shape {data.shape}")
+    x = build(data)
     if not isinstance(data, jax.core.Tracer) and not np.array_equal(
         np.asarray(x.to_jax()), np.asarray(data), equal_nan=data.dtype.kind in "fc"
     ):
-        raise ValueError(f"a must be a {type(x).__name__} matrix, got shape {data.shape}: {why}")
+        raise ValueError(f"a must be a {type(x).__name__} matrix, got shape {data.shape}: {fault}")
     return x
 
 

@@ -14,7 +14,7 @@ from ..._core.text import inline
 from ..banded.array import batch_of
 from ..banded.diagonal import Identity
 from ..fill.array import Fill, fills_matrices
-from .array import Toeplitz, _line, checked, join_constant_diagonals, matrix_data
+from .array import Toeplitz, _line, join_constant_diagonals, with_elements_of
 
 if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
@@ -85,11 +85,13 @@ class Circulant(Toeplitz):
         >>> sa.Circulant.from_dense([[1.0, 2.0], [2.0, 1.0]])
         Circulant([1., 2.], shape=(2, 2), dtype=float64, stores 2 of 4 entries, 16 B of 32 B dense)
         """
-        data = matrix_data(a, f"{cls.__name__}.from_dense")
-        if data.shape[-1] != data.shape[-2]:
-            raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
-        column = data[..., 0] if data.shape[-1] else jnp.zeros((*data.shape[:-2], 0), data.dtype)
-        return checked(Circulant.make((column,)), data, "its columns are not shifts of the first column")
+
+        def build(data: jax.Array) -> Circulant:
+            if data.shape[-1] != data.shape[-2]:
+                raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
+            return Circulant.make((data[..., 0] if data.shape[-1] else jnp.zeros(data.shape[:-1], data.dtype),))
+
+        return with_elements_of(a, cls.__name__, build, "its columns are not shifts of the first column")
 
     @property
     def c(self) -> jax.Array:

@@ -17,7 +17,7 @@ from ..._core.families.join import join_pair
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import Fill, fills_matrices
-from .array import SOLVED_AS_DENSE, _line, checked, join_constant_diagonals, matrix_data
+from .array import SOLVED_AS_DENSE, _line, join_constant_diagonals, with_elements_of
 
 if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
@@ -102,10 +102,11 @@ class Hankel(EntryArray):
         >>> sa.Hankel.from_dense([[1.0, 2.0], [2.0, 3.0]]).values.tolist()
         [1.0, 2.0, 3.0]
         """
-        data = matrix_data(a, f"{cls.__name__}.from_dense")
-        return checked(
-            Hankel.make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
-        )
+
+        def build(data: jax.Array) -> Hankel:
+            return Hankel.make((explicit.call(_edge, data),), data.shape[-2:])
+
+        return with_elements_of(a, cls.__name__, build, "the antidiagonals are not constant")
 
     @property
     def values(self) -> jax.Array:

@@ -15,6 +15,7 @@ from ..._functions.linalg import matmul
 from ..._numerics import toeplitz_entries
 from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
+from ..composite.estimates import finite_product
 from . import numerics as toeplitz_products
 from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
 from .hankel import Hankel
@@ -32,6 +33,11 @@ def _matmul_toeplitz_dense(x1: Toeplitz, x2: Dense) -> Dense:
         return toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data)
 
     return Dense.make((by_columns(multiply, x2.data),))
+
+
+@finite_product.kernel(Toeplitz)
+def _finite_product_toeplitz(x: Toeplitz, data: jax.Array) -> jax.Array:
+    return toeplitz_entries.matmul(x.values, x.first, x.core_shape, data, is_finite=True)
 
 
 @matmul.kernel(Hankel, Dense)

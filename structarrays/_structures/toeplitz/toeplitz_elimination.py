@@ -150,7 +150,7 @@ def iterated_if_hermitian(values: jax.Array, b: jax.Array, positive_definite: bo
 
 
 def recursion(values: jax.Array, b: jax.Array) -> jax.Array:
-    """Return approximate solutions by Levinson's recursion, of linear systems like those of `iterated`; NaN if it fails."""
+    """Return approximate solutions by Levinson's recursion, of the linear systems that `iterated` solves; NaN if it fails."""
     values, exponent = _scaled(values)
     columns, exponents = _scaled(b.mT)
     return _unscaled(toeplitz_recursion.solve(values, columns.mT), exponent, exponents)
@@ -188,7 +188,7 @@ def _scaled(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _unscaled(x: jax.Array, exponent: jax.Array, exponents: jax.Array) -> jax.Array:
-    """Return the solutions, from those of a scaled matrix (...) and scaled right-hand sides (..., k)."""
+    """Return the solutions, from the solutions of a scaled matrix (...) and scaled right-hand sides (..., k)."""
     for power in (-exponent[..., None], exponents):  # one after the other, since the sum may be out of range
         x = x * scaling.power_of_two(power, x.real.dtype)[..., None, :]
     return x
@@ -393,11 +393,13 @@ def times_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
     The error is relative to the norms of x and z. For a badly conditioned matrix the result is an approximation to
     refine.
     """
+    # Both columns at once: compiled code contains two convolutions instead of four.
+    both = jnp.stack([x, z], axis=-2)[..., :, None, :]
     columns = b.mT
-    x, z = x[..., None, :], z[..., None, :]
-    first = _wrapped(x, columns, 1)
-    result = _wrapped(x, columns - _wrapped(z, columns, 1), -1) + first + _wrapped(z, first, -1)
-    return (result / 2).mT
+    products = _wrapped(both, columns[..., None, :, :], 1)
+    by_x, by_z = products[..., 0, :, :], products[..., 1, :, :]
+    products = _wrapped(both, jnp.stack([columns - by_z, by_x], axis=-3), -1)
+    return ((products[..., 0, :, :] + by_x + products[..., 1, :, :]) / 2).mT
 
 
 def times_transposed_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:

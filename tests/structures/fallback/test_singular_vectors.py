@@ -170,7 +170,7 @@ def test_reflectors(shape, dtype):
 def test_orthonormal_columns_beside_others():
     q, _ = np.linalg.qr(normal(50, 6))
     for u in (normal(50, 2), q[:, :2].copy(), 1e-300 * q[:, :2], np.zeros((50, 2)), q[:, :2] + 1e-13 * normal(50, 2)):
-        new = np.asarray(low_rank_factors.orthonormal_beside(lambda data: q @ (q.T @ data), jnp.asarray(u)))
+        new = np.asarray(low_rank_factors.orthonormal_extension(lambda data: q @ (q.T @ data), jnp.asarray(u)))
         both = np.concatenate([q, new], axis=1)
         np.testing.assert_allclose(both.T @ both, np.eye(8), atol=1e-14)
         np.testing.assert_allclose(both @ (both.T @ u), u, atol=1e-14 * max(1, np.max(np.abs(u))))

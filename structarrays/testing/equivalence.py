@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)
 
 
-class LawBroken(AssertionError):
+class EquivalenceError(AssertionError):
     """Raised if a result differs from the result for dense arrays."""
 
 
-def check_law(
+def check_equivalence(
     case: Case,
     arrays: Sequence[Any],
     *,
@@ -58,14 +58,14 @@ def check_law(
 
     Raises
     ------
-    LawBroken
+    EquivalenceError
         If the results differ. The message describes the difference.
 
     Examples
     --------
     >>> import structarrays as sa
-    >>> from structarrays.testing import Case, check_law
-    >>> check_law(Case("exp", "xp.exp(x)", kinds="floating"), [sa.Diagonal([1.0, 2.0])], derivative=True)
+    >>> from structarrays.testing import Case, check_equivalence
+    >>> check_equivalence(Case("exp", "xp.exp(x)", kinds="floating"), [sa.Diagonal([1.0, 2.0])], derivative=True)
     """
     dense = [dense_value(a) for a in arrays]
     with np.errstate(all="ignore"):
@@ -75,7 +75,7 @@ def check_law(
         elif case.invariants is None and not isinstance(error, ERRORS):
             raise error
     if case.raises and error is None:
-        raise LawBroken(f"{case.code} was to raise in NumPy, but gave {want!r}")
+        raise EquivalenceError(f"{case.code} was to raise in NumPy, but gave {want!r}")
     namespace = sys.modules[Array.__module__.partition(".")[0]]
 
     def run(*operands: Any) -> tuple[Any, Any]:
@@ -94,7 +94,7 @@ def check_law(
         try:
             result, compared = (_compiled(run) if jit else run)(*given)
         except (*ERRORS, AttributeError, RuntimeError) as ours:
-            raise LawBroken(f"raised {type(ours).__name__}: {str(ours)[:300]}") from ours
+            raise EquivalenceError(f"raised {type(ours).__name__}: {str(ours)[:300]}") from ours
         got, expected = _flat(result), _flat(want)
         if case.invariants is not None:
             _check_types(got, expected)
@@ -173,7 +173,7 @@ def kinds(error: BaseException) -> set[type]:
     Examples
     --------
     >>> import numpy as np
-    >>> from structarrays.testing.law import kinds
+    >>> from structarrays.testing.equivalence import kinds
     >>> sorted(k.__name__ for k in kinds(np.exceptions.AxisError("axis")))
     ['IndexError', 'ValueError']
     """
@@ -186,9 +186,9 @@ def _check_error(case: Case, run: Callable[..., Any], error: Exception, jit: boo
         result = run()
     except (*ERRORS, AttributeError, RuntimeError) as ours:
         if singular and not isinstance(ours, np.linalg.LinAlgError):
-            raise LawBroken(f"must raise LinAlgError, raised {type(ours).__name__}: {str(ours)[:200]}") from ours
+            raise EquivalenceError(f"must raise LinAlgError, raised {type(ours).__name__}: {str(ours)[:200]}") from ours
         if not kinds(ours) & kinds(error):
-            raise LawBroken(
+            raise EquivalenceError(
                 f"NumPy raises {type(error).__name__} ({error}), here it is {type(ours).__name__}: {str(ours)[:200]}"
             ) from ours
         return
@@ -197,9 +197,9 @@ def _check_error(case: Case, run: Callable[..., Any], error: Exception, jit: boo
     values = _flat(result)
     if singular and jit:  # compiled code cannot raise an error
         if values[0].size and not any(np.isnan(v).any() for v in values if v.dtype.kind in "fc"):
-            raise LawBroken(f"NumPy raises LinAlgError ({error}), here there is not even a NaN")
+            raise EquivalenceError(f"NumPy raises LinAlgError ({error}), here there is not even a NaN")
         return
-    raise LawBroken(f"NumPy raises {type(error).__name__} ({error}), here nothing is raised")
+    raise EquivalenceError(f"NumPy raises {type(error).__name__} ({error}), here nothing is raised")
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ def _check_error(case: Case, run: Callable[..., Any], error: Exception, jit: boo
 
 def _check_types(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
     if len(got) != len(want):
-        raise LawBroken(f"{len(want)} results expected, got {len(got)}")
+        raise EquivalenceError(f"{len(want)} results expected, got {len(got)}")
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         if g.shape != w.shape:
-            raise LawBroken(f"result {i}: shape {w.shape} expected, got {g.shape}")
+            raise EquivalenceError(f"result {i}: shape {w.shape} expected, got {g.shape}")
         if g.dtype != w.dtype:
-            raise LawBroken(f"result {i}: dtype {w.dtype} expected, got {g.dtype}")
+            raise EquivalenceError(f"result {i}: dtype {w.dtype} expected, got {g.dtype}")
 
 
 def _norm(x: Any) -> float:
@@ -263,7 +263,7 @@ def _check_values(got: np.ndarray, want: np.ndarray, tolerance: float, size: flo
         wrong = ~np.where(finite, close, _same_special(got, want))
     if wrong.any():
         where = tuple(map(int, np.argwhere(wrong)[0]))
-        raise LawBroken(
+        raise EquivalenceError(
             f"{what}: {int(wrong.sum())} of {want.size} elements differ, at {where} {want[where]} expected, got {got[where]}"
         )
 
@@ -329,7 +329,7 @@ def _check_derivative(
     try:
         forward, backward = derivatives(parameters, directions, weights)
     except (*ERRORS, RuntimeError) as error:
-        raise LawBroken(f"derivative: raised {type(error).__name__}: {str(error)[:300]}") from error
+        raise EquivalenceError(f"derivative: raised {type(error).__name__}: {str(error)[:300]}") from error
 
     def numpy_at(t: float) -> list[np.ndarray]:
         moved = operands([p + t * d for p, d in zip(parameters, directions, strict=True)])
@@ -369,4 +369,4 @@ def _check_backward(
     a, size_a = product(weights, forward)
     b, size_b = product(backward, directions)
     if np.isfinite(a) and not abs(a - b) <= 1e-10 * condition**2 * (size_a + size_b):
-        raise LawBroken(f"derivative: backward and forward disagree, {b} and {a}")
+        raise EquivalenceError(f"derivative: backward and forward disagree, {b} and {a}")
