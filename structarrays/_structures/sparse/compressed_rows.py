@@ -107,7 +107,8 @@ def rows_of(x: Sparse) -> Rows | None:
     if x.padded or x.batch_shape or x.core_ndim != 2 or routines() is None or not fits(x.core_shape, x.nnz):
         return None
     # NumPy's arrays may change, so nothing is kept for them.
-    if any(isinstance(c, jax.core.Tracer) or not isinstance(c, jax.Array) or c.dtype != np.int32 for c in x.coords):
+    coords: Sequence[Any] = x.coords
+    if any(isinstance(c, jax.core.Tracer) or not isinstance(c, jax.Array) or c.dtype != np.int32 for c in coords):
         return None
     first, second = x._keys()
     m, n = x._sizes()
