@@ -2,7 +2,6 @@
 reverse mode and of the Hessian of the sum of squares ("dense" if it has none).
 """
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -270,6 +269,14 @@ def while_loop_of_equations(u):
     return lax.fori_loop(0, 5, lambda i, u: u - 0.1 * jnp.sin(u) * (i + 1), u)
 
 
+@program()
+def while_loop_with_tolerance(u):
+    def change(state):
+        return state[0] < 3
+
+    return lax.while_loop(change, lambda state: (state[0] + 1, 0.5 * jnp.tanh(state[1])), (0, u[1:] * u[:-1]))[1]
+
+
 @program(shape=(6, 5))
 def runs_of_all_times(u):
     """The residual of all time steps at once: block bidiagonal."""
@@ -342,7 +349,7 @@ def constant_matrix(u):
     return jnp.asarray(np.diag(np.ones(N - 1), 1) - np.eye(N), u.dtype) @ u**2
 
 
-@functools.partial(jax.custom_vjp)
+@jax.custom_vjp
 def with_custom_vjp_rule(x):
     return x[1:] * x[:-1]
 
