@@ -91,7 +91,9 @@ def compare(side, check):
     u = start(side)
     function = functools.partial(residual, old=u)
     J = jax.jit(sa.jacobian(function))(u)
-    print(f"1. A square of {side} times {side} places: the Jacobian is a {type(J).__name__} array of {J.nbytes / 1e6:.1f} MB")
+    print(
+        f"1. A square of {side} times {side} places: the Jacobian is a {type(J).__name__} array of {J.nbytes / 1e6:.1f} MB"
+    )
     check(J.offsets == (-side, -1, 0, 1, side), "it has five diagonals")
     expected = jacobian_by_hand(u)
     error = max(float(jnp.max(jnp.abs(a - b))) for a, b in zip(J.diagonals, expected.diagonals, strict=True))
@@ -110,7 +112,9 @@ def separate(side, steps, check):
         begin = time.perf_counter()
         u, changes = implicit_step(u)
         energies.append(float(energy(u)))
-        print(f"  step {i + 1}: {len(changes)} Newton steps in {time.perf_counter() - begin:.2f} s, energy {energies[-1]:.2f}")
+        print(
+            f"  step {i + 1}: {len(changes)} Newton steps in {time.perf_counter() - begin:.2f} s, energy {energies[-1]:.2f}"
+        )
         quadratic &= len(changes) <= 8
     check(quadratic, "Newton's method needs at most 8 steps")
     check(all(b <= a for a, b in zip(energies, energies[1:], strict=False)), "the energy decreases")

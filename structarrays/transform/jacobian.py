@@ -15,11 +15,10 @@ import numpy as np
 from .._core.array.base import Array, is_array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify
+from .._core.jax_internals.traces import is_eager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from .linear_maps import LinearMap
 
 Mode: TypeAlias = Literal["auto", "forward", "reverse"]
 
@@ -394,85 +393,97 @@ def _shapes(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(jnp.shape(a), jnp.result_type(a)) for a in arrays]
 
 
-def _identities(shapes: Sequence[Any]) -> tuple[list[LinearMap], list[int]]:
-    """Return a map for each array, which numbers the elements of all arrays as inputs, and the first input of each."""
-    from .linear_maps import identity
-
-    sizes = [math.prod(s.shape) for s in shapes]
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    maps: list[LinearMap] = [identity(s.shape, s.dtype, sum(sizes), b) for s, b in zip(shapes, starts, strict=True)]
-    return maps, starts
-
-
-def _run(program: Any, flat: _Flat, maps: Sequence[LinearMap]) -> list[Any]:
-    from .linear_programs import LINEAR, Plain
-
-    return LINEAR.run(program, *map(Plain, flat.given), *maps, *map(Plain, flat.others))
-
-
-def _values(results: Sequence[Any]) -> list[Any]:
-    from .linear_programs import value_of
-
-    return [jnp.asarray(value_of(v)) for v in results]
-
-
 def _forward(flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
     """Return the values, the auxiliary results, and the Jacobians of each value with respect to each argument."""
-    from .pattern_recognition import array_of
-
     count = len(flat.given)
 
-    def pushed(*values: Any) -> tuple[Any, Any, Any]:
-        given, tangents, others = values[:count], values[count : 2 * count], values[2 * count :]
-        results, derivatives, aux = jax.jvp(
-            lambda *given: flat.function(given, others), given, tangents, has_aux=True
-        )
-        return results, derivatives, aux
+    def pushed(*inputs: Any) -> tuple[Any, Any, Any]:
+        given, tangents, others = inputs[:count], inputs[count : 2 * count], inputs[2 * count :]
+        return jax.jvp(lambda *given: flat.function(given, others), given, tangents, has_aux=True)
 
     shapes = _shapes(flat.given)
     program, structure = jax.make_jaxpr(pushed, return_shape=True)(*shapes, *shapes, *_shapes(flat.others))
-    maps, starts = _identities(shapes)
-    results = _run(program, flat, maps)
-    values, derivatives, aux = jax.tree.unflatten(jax.tree.structure(structure), results)
-    matrices = [
-        [
-            array_of(_as_map(d, like, maps[0].inputs), start, s.shape, False)
-            for start, s in zip(starts, shapes, strict=True)
-        ]
-        for d, like in zip(derivatives, structure[1], strict=True)
-    ]
-    return _values(values), _values(aux), matrices
+    values, matrices, aux = _evaluated(program, structure, flat, shapes, False)
+    return values, aux, matrices
 
 
 def _reverse(flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
-    from .pattern_recognition import array_of
-
+    """Do the same with the derivative in reverse mode."""
     count = len(flat.given)
-    shapes, other_shapes = _shapes(flat.given), _shapes(flat.others)
-    values = jax.eval_shape(lambda given, others: flat.function(given, others)[0], shapes, other_shapes)
+    shapes, others = _shapes(flat.given), _shapes(flat.others)
+    results = jax.eval_shape(lambda given, others: flat.function(given, others)[0], shapes, others)
 
-    def pulled(*arguments: Any) -> tuple[Any, Any, Any]:
-        given, rest = arguments[:count], arguments[count:]
-        cotangents, others = list(rest[: len(values)]), rest[len(values) :]
-        results, pull, aux = jax.vjp(lambda *given: flat.function(given, others), *given, has_aux=True)
-        return results, list(pull(cotangents)), aux
+    def pulled(*inputs: Any) -> tuple[Any, Any, Any]:
+        given, rest = inputs[:count], inputs[count:]
+        cotangents, others = list(rest[: len(results)]), rest[len(results) :]
+        values, pull, aux = jax.vjp(lambda *given: flat.function(given, others), *given, has_aux=True)
+        return values, list(pull(cotangents)), aux
 
-    program, structure = jax.make_jaxpr(pulled, return_shape=True)(*shapes, *_shapes(values), *other_shapes)
-    maps, starts = _identities(_shapes(values))
-    results = _run(program, flat, maps)
-    found, derivatives, aux = jax.tree.unflatten(jax.tree.structure(structure), results)
-    matrices = [
-        [
-            array_of(_as_map(d, like, maps[0].inputs), start, v.shape, True)
-            for d, like in zip(derivatives, shapes, strict=True)
-        ]
-        for start, v in zip(starts, values, strict=True)
-    ]
-    return _values(found), _values(aux), matrices
+    program, structure = jax.make_jaxpr(pulled, return_shape=True)(*shapes, *_shapes(results), *others)
+    values, matrices, aux = _evaluated(program, structure, flat, _shapes(results), True)
+    return values, aux, [list(row) for row in zip(*matrices, strict=True)]
 
 
-def _as_map(value: Any, like: Any, inputs: int) -> LinearMap:
-    """Return a result of a linear program as a map; a result that does not depend on the inputs is zero."""
-    from .linear_maps import LinearMap, Terms
+class _Evaluation:
+    """The evaluation of a program that is linear in some inputs, which returns all results and matrices.
 
-    return value if isinstance(value, LinearMap) else Terms(like.shape, inputs, [], like.dtype)
+    Attributes
+    ----------
+    program : jax.extend.core.ClosedJaxpr
+        The program. Its inputs are arrays, the linear inputs, and other arrays. Its results are a pytree of values, linear results,
+        and others.
+    structure : tuple
+        The shapes of the results.
+    inputs : list of jax.ShapeDtypeStruct
+        The linear inputs.
+    transposed : bool
+        Whether the matrices are transposed.
+    """
+
+    def __init__(self, program: Any, structure: Any, inputs: Sequence[Any], transposed: bool) -> None:
+        self.program, self.structure, self.inputs, self.transposed = program, structure, inputs, transposed
+        self.compiled = jax.jit(self)
+
+    def __call__(self, given: Sequence[Any], others: Sequence[Any]) -> tuple[list[Any], list[list[Array]], list[Any]]:
+        from .linear_maps import LinearMap, Terms, identity
+        from .linear_programs import LINEAR, Plain, value_of
+        from .pattern_recognition import array_of
+
+        sizes = [math.prod(s.shape) for s in self.inputs]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        maps = [identity(s.shape, s.dtype, sum(sizes), b) for s, b in zip(self.inputs, starts, strict=True)]
+        found = LINEAR.run(self.program, *map(Plain, given), *maps, *map(Plain, others))
+        values, derivatives, aux = jax.tree.unflatten(jax.tree.structure(self.structure), found)
+        matrices = []
+        for x, like in zip(derivatives, self.structure[1], strict=True):
+            # A result that does not depend on the linear inputs is zero.
+            x = x if isinstance(x, LinearMap) else Terms(like.shape, sum(sizes), [], like.dtype)
+            pairs = zip(starts, self.inputs, strict=True)
+            matrices.append([array_of(x, start, s.shape, self.transposed) for start, s in pairs])
+        return [jnp.asarray(value_of(v)) for v in values], matrices, [jnp.asarray(value_of(v)) for v in aux]
+
+    def equals(self, other: _Evaluation) -> bool:
+        """Return whether two evaluations certainly compute the same."""
+        from .._core.jax_internals.comparison import same_program
+
+        return (
+            (self.inputs, self.transposed, jax.tree.structure(self.structure))
+            == (other.inputs, other.transposed, jax.tree.structure(other.structure))
+        ) and same_program(self.program, other.program)
+
+
+_recent: list[_Evaluation] = []
+"""The last evaluations that were compiled for eager calls."""
+
+
+def _evaluated(
+    program: Any, structure: Any, flat: _Flat, inputs: Sequence[Any], transposed: bool
+) -> tuple[list[Any], list[list[Array]], list[Any]]:
+    evaluation = _Evaluation(program, structure, inputs, transposed)
+    if not is_eager():
+        return evaluation(flat.given, flat.others)
+    # The function has been traced again, since it may use other values from outside. Equal programs share compiled code.
+    same = next((each for each in _recent if each.equals(evaluation)), evaluation)
+    _recent[:] = [same, *(each for each in _recent if each is not same)][:16]
+    results: tuple[list[Any], list[list[Array]], list[Any]] = same.compiled(flat.given, flat.others)
+    return results

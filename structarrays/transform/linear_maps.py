@@ -99,10 +99,9 @@ class Term:
     def offsets(self) -> np.ndarray:
         """The differences between column and row, for each of `rows`."""
         columns = self.columns.reshape(-1)
-        if self.is_full:
-            return columns - np.arange(columns.size, dtype=columns.dtype)
         rows = self.rows
-        return columns[rows] - rows.astype(columns.dtype)
+        offsets: np.ndarray = columns[rows] - rows.astype(columns.dtype)
+        return offsets
 
     def masked(self) -> jax.Array:
         """Return the coefficients, with zeros where there is no input."""
@@ -181,19 +180,19 @@ def entries_of(x: LinearMap) -> Entries:
         columns, rows = np.divmod(np.arange(x.inputs * x.size), max(x.size, 1))
         return Entries(x.shape, x.inputs, rows, columns, x.data.reshape(-1))
     assert isinstance(x, Terms)
-    rows, columns, data = [], [], []
+    all_rows, all_columns, data = [], [], []
     for term in x.terms:
         flat, coefficients = term.columns.reshape(-1), term.coefficients.reshape(-1)
         places = term.rows
         if not term.is_full:
             flat, coefficients = flat[places], take(coefficients, places)
-        rows.append(places)
-        columns.append(flat.astype(np.int64))
+        all_rows.append(places)
+        all_columns.append(flat.astype(np.int64))
         data.append(coefficients)
     if not data:
         nothing = np.zeros(0, np.int64)
         return Entries(x.shape, x.inputs, nothing, nothing, jnp.zeros(0, x.dtype))
-    return Entries(x.shape, x.inputs, np.concatenate(rows), np.concatenate(columns), jnp.concatenate(data))
+    return Entries(x.shape, x.inputs, np.concatenate(all_rows), np.concatenate(all_columns), jnp.concatenate(data))
 
 
 def canonical(x: LinearMap) -> Entries:

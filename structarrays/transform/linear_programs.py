@@ -23,6 +23,7 @@ from .._core.dispatch.contexts import densify_policy
 from .._core.dispatch.recording import Event, active_log
 from .._core.errors import DensifyError, DensifyWarning
 from .._core.jax_internals.equations import bind, inner_program, parts, problem_of
+from .._core.jax_internals.jaxprs import closed
 from .interpreter import Interpreter
 from .linear_maps import Columns, LinearMap, TooManyEntriesError, columns_of
 
@@ -130,19 +131,13 @@ rule = LINEAR.rule
 
 def count_equations(program: Any) -> int:
     """Return the number of equations of a program, including the programs inside."""
-    return sum(1 + sum(map(count_equations, jaxprs_in_params(e.params))) for e in parts(_closed(program)).equations)
-
-
-def _closed(program: Any) -> Any:
-    from jax.extend.core import ClosedJaxpr
-
-    return program if hasattr(program, "consts") else ClosedJaxpr(program, ())
+    return sum(1 + sum(map(count_equations, jaxprs_in_params(e.params))) for e in parts(closed(program)).equations)
 
 
 def _contains(equation: Any, name: str) -> bool:
     if equation.primitive.name == name:
         return True
-    return any(_contains(e, name) for p in jaxprs_in_params(equation.params) for e in parts(_closed(p)).equations)
+    return any(_contains(e, name) for p in jaxprs_in_params(equation.params) for e in parts(closed(p)).equations)
 
 
 @LINEAR.otherwise
@@ -171,7 +166,8 @@ def densified(interpreter: LinearInterpreter, equation: Any, *values: Any) -> li
 
 
 def _bytes(variable: Any) -> int:
-    return math.prod(variable.aval.shape) * variable.aval.dtype.itemsize
+    size: int = math.prod(variable.aval.shape) * variable.aval.dtype.itemsize
+    return size
 
 
 def _allow_dense(equation: Any, maps: Sequence[LinearMap], size: int) -> None:
@@ -223,7 +219,10 @@ def dependent_results(equation: Any, given: Sequence[bool]) -> list[bool]:
         found = record(equation, list(given))
     else:
         found = [True] * len(equation.outvars)
-    return [d and jax.numpy.issubdtype(v.aval.dtype, jax.numpy.inexact) for d, v in zip(found, equation.outvars, strict=True)]
+    return [
+        d and jax.numpy.issubdtype(v.aval.dtype, jax.numpy.inexact)
+        for d, v in zip(found, equation.outvars, strict=True)
+    ]
 
 
 def _dependent(program: Any, given: Sequence[bool]) -> list[bool]:

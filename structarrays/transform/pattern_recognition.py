@@ -128,9 +128,7 @@ def _structured(x: LinearMap, shape: tuple[int, int]) -> Array:
 def canonical_pattern(x: Terms) -> np.ndarray:
     """Return the distinct entries of a pattern as integers."""
     width = max(x.inputs, 1)
-    return np.unique(
-        np.concatenate([t.rows * width + t.columns.reshape(-1)[t.rows].astype(np.int64) for t in x.terms])
-    )
+    return np.unique(np.concatenate([t.rows * width + t.columns.reshape(-1)[t.rows].astype(np.int64) for t in x.terms]))
 
 
 def _kind(shape: Shape) -> type:
@@ -142,6 +140,8 @@ def _is_banded(offsets: set[int], count: int, shape: tuple[int, int]) -> bool:
     m, n = shape
     if offsets <= {0}:
         return True
+    if len(offsets) > 3 and (len(offsets) == m == 1 - min(offsets) or len(offsets) == n == 1 + max(offsets)):
+        return False  # a whole triangle
     stored = sum(min(m, n - k) if k >= 0 else min(m + k, n) for k in offsets)
     return stored <= 2 * count and 2 * len(offsets) <= m + n and count < m * n
 

@@ -13,20 +13,23 @@ from jax import lax
 
 from .._core.jax_internals.equations import bind
 from .linear_maps import (
+    Entries,
     LinearMap,
     Taps,
     Terms,
     TooManyEntriesError,
     added,
     applied,
+    canonical,
     entries_of,
     joined,
     numbered,
     padded,
     scaled,
     selected,
+    take,
 )
-from .linear_programs import Plain, is_map, is_static, rule, value_of
+from .linear_programs import is_map, is_static, rule, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,25 +56,20 @@ def _fitted(x: LinearMap, shape: Shape) -> LinearMap:
 # ---- element-wise functions ------------------------------------------------------------------------------------------
 
 
-@rule(
-    "neg", "real", "imag", "conj", "copy", "copy_p", "reduce_precision", "convert_element_type", "optimization_barrier",
-    "stop_gradient", "name",
-)  # fmt: skip
-def map_unary(interpreter: Any, equation: Any, *values: Any) -> Any:
-    if len(values) != 1 or equation.primitive.name == "stop_gradient":
-        return NotImplemented
+@rule("neg", "real", "imag", "conj", "copy", "copy_p", "reduce_precision", "convert_element_type", "name")
+def _linear_function_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     if not jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact):
         return NotImplemented  # an integer part is not linear
+    return scaled(x, lambda data, at: bind(equation, [data]))
 
-    def apply(data: jax.Array) -> jax.Array:
-        result: jax.Array = bind(equation, [data])
-        return result[0] if isinstance(result, list) else result
 
-    return scaled(values[0], lambda data, at: apply(data))
+@rule("optimization_barrier")
+def _optimization_barrier_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
+    return list(values)
 
 
 @rule("mul")
-def map_mul(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+def _mul_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
     if is_map(x) and is_map(y):
         return NotImplemented
     if is_map(y):
@@ -80,14 +78,14 @@ def map_mul(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 
 @rule("div")
-def map_div(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+def _div_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
     if is_map(y):
         return NotImplemented
     return scaled(_fitted(x, _shape(equation)), lambda data, at: data / at(value_of(y)))
 
 
 @rule("add", "add_any", "sub")
-def map_sum(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+def _add_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
     # A program is linear in its linear inputs, so an operand that does not depend on them is zero.
     shape = _shape(equation)
     negative = equation.primitive.name == "sub"
@@ -99,7 +97,7 @@ def map_sum(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 
 @rule("complex")
-def map_complex(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+def _complex_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
     shape = _shape(equation)
     parts = [
         scaled(_fitted(part, shape), make)
@@ -113,7 +111,7 @@ def map_complex(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 
 @rule("select_n")
-def map_select(interpreter: Any, equation: Any, which: Any, *cases: Any) -> Any:
+def _select_rule(interpreter: Any, equation: Any, which: Any, *cases: Any) -> Any:
     if is_map(which):
         return NotImplemented
     shape = _shape(equation)
@@ -147,34 +145,34 @@ def _moved(equation: Any, x: LinearMap, function: Callable[[np.ndarray], np.ndar
 
 
 @rule("reshape")
-def move_reshape(interpreter: Any, equation: Any, x: Any) -> Any:
+def _reshape_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     if equation.params["dimensions"] is not None:
         return NotImplemented
     return _moved(equation, x, lambda a: a.reshape(_shape(equation)))
 
 
 @rule("squeeze")
-def move_squeeze(interpreter: Any, equation: Any, x: Any) -> Any:
+def _squeeze_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     return _moved(equation, x, lambda a: a.reshape(_shape(equation)))
 
 
 @rule("transpose")
-def move_transpose(interpreter: Any, equation: Any, x: Any) -> Any:
+def _transpose_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     return _moved(equation, x, lambda a: a.transpose(equation.params["permutation"]))
 
 
 @rule("rev")
-def move_rev(interpreter: Any, equation: Any, x: Any) -> Any:
+def _rev_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     return _moved(equation, x, lambda a: np.flip(a, equation.params["dimensions"]))
 
 
 @rule("tile")
-def move_tile(interpreter: Any, equation: Any, x: Any) -> Any:
+def _tile_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     return _moved(equation, x, lambda a: np.tile(a, equation.params["reps"]))
 
 
 @rule("broadcast_in_dim")
-def move_broadcast(interpreter: Any, equation: Any, x: Any, *dynamic: Any) -> Any:
+def _broadcast_rule(interpreter: Any, equation: Any, x: Any, *dynamic: Any) -> Any:
     if dynamic:
         return NotImplemented
     shape = _shape(equation)
@@ -185,7 +183,7 @@ def move_broadcast(interpreter: Any, equation: Any, x: Any, *dynamic: Any) -> An
 
 
 @rule("slice")
-def move_slice(interpreter: Any, equation: Any, x: Any) -> Any:
+def _slice_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     p = equation.params
     strides = p["strides"] or (1,) * len(x.shape)
     key = tuple(slice(*each) for each in zip(p["start_indices"], p["limit_indices"], strides, strict=True))
@@ -193,7 +191,7 @@ def move_slice(interpreter: Any, equation: Any, x: Any) -> Any:
 
 
 @rule("split")
-def move_split(interpreter: Any, equation: Any, x: Any) -> Any:
+def _split_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     axis, start, results = equation.params["axis"], 0, []
     for size in equation.params["sizes"]:
         key = (slice(None),) * axis + (slice(start, start + size),)
@@ -203,7 +201,7 @@ def move_split(interpreter: Any, equation: Any, x: Any) -> Any:
 
 
 @rule("unstack")
-def move_unstack(interpreter: Any, equation: Any, x: Any) -> Any:
+def _unstack_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     axis = equation.params["axis"]
     return [element(x, i, axis) for i in range(x.shape[axis])]
 
@@ -215,7 +213,7 @@ def element(x: LinearMap, i: int, axis: int = 0) -> LinearMap:
 
 
 @rule("concatenate")
-def join_concatenate(interpreter: Any, equation: Any, *values: Any) -> Any:
+def _concatenate_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     axis, start, pairs = equation.params["dimension"], 0, []
     for value, variable in zip(values, equation.invars, strict=True):
         pairs.append((start, value if is_map(value) else None))
@@ -224,7 +222,7 @@ def join_concatenate(interpreter: Any, equation: Any, *values: Any) -> Any:
 
 
 @rule("stack")
-def join_stack(interpreter: Any, equation: Any, *values: Any) -> Any:
+def _stack_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     return stacked(_shape(equation), equation.params["axis"], values)
 
 
@@ -239,7 +237,7 @@ def stacked(shape: Shape, axis: int, values: Sequence[Any]) -> LinearMap:
 
 
 @rule("pad")
-def move_pad(interpreter: Any, equation: Any, x: Any, padding: Any) -> Any:
+def _pad_rule(interpreter: Any, equation: Any, x: Any, padding: Any) -> Any:
     config = equation.params["padding_config"]
     zero = jnp.zeros((), equation.outvars[0].aval.dtype)
     parts = []
@@ -276,7 +274,7 @@ def _constant(function: Callable[..., Any], *values: Any) -> np.ndarray:
 
 
 @rule("gather")
-def move_gather(interpreter: Any, equation: Any, x: Any, indices: Any) -> Any:
+def _gather_rule(interpreter: Any, equation: Any, x: Any, indices: Any) -> Any:
     if not is_map(x) or not is_static(indices):
         return NotImplemented
     p = equation.params
@@ -300,7 +298,7 @@ def move_gather(interpreter: Any, equation: Any, x: Any, indices: Any) -> Any:
 
 
 @rule("dynamic_slice")
-def move_dynamic_slice(interpreter: Any, equation: Any, x: Any, *starts: Any) -> Any:
+def _dynamic_slice_rule(interpreter: Any, equation: Any, x: Any, *starts: Any) -> Any:
     if not is_map(x) or not all(map(is_static, starts)):
         return NotImplemented
     key = _window(starts, equation.params["slice_sizes"], x.shape)
@@ -314,7 +312,7 @@ def _window(starts: Sequence[Any], sizes: Sequence[int], shape: Shape) -> tuple[
 
 
 @rule("dynamic_update_slice")
-def write_dynamic(interpreter: Any, equation: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _dynamic_update_slice_rule(interpreter: Any, equation: Any, x: Any, update: Any, *starts: Any) -> Any:
     if not all(map(is_static, starts)):
         return NotImplemented
     shape = _shape(equation)
@@ -333,7 +331,7 @@ def write_dynamic(interpreter: Any, equation: Any, x: Any, update: Any, *starts:
 
 
 @rule("scatter-add", "scatter")
-def write_scatter(interpreter: Any, equation: Any, x: Any, indices: Any, update: Any) -> Any:
+def _scatter_rule(interpreter: Any, equation: Any, x: Any, indices: Any, update: Any) -> Any:
     if not is_static(indices):
         return NotImplemented
     p, shape = equation.params, _shape(equation)
@@ -413,8 +411,6 @@ def _collected(x: LinearMap, destination: np.ndarray, shape: Shape) -> LinearMap
             result = added(result, selected(x, each))
         return result
     x = entries_of(x)
-    from .linear_maps import Entries, canonical, take
-
     rows = destination[x.rows]
     kept = np.flatnonzero(rows >= 0)
     return canonical(Entries(shape, x.inputs, rows[kept], x.columns[kept], take(x.data, kept)))
@@ -429,7 +425,7 @@ def _check_size(count: int, shape: Shape) -> None:
 
 
 @rule("reduce_sum")
-def sum_reduce(interpreter: Any, equation: Any, x: Any) -> Any:
+def _reduce_sum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     axes = tuple(equation.params["axes"])
     kept = [i for i in range(len(x.shape)) if i not in axes]
     count, shape = math.prod(x.shape[i] for i in axes), tuple(x.shape[i] for i in kept)
@@ -441,7 +437,7 @@ def sum_reduce(interpreter: Any, equation: Any, x: Any) -> Any:
 
 
 @rule("cumsum")
-def sum_cumulative(interpreter: Any, equation: Any, x: Any) -> Any:
+def _cumsum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     axis, reverse = equation.params["axis"], equation.params["reverse"]
     n = x.shape[axis]
     _check_size(n, x.shape)
@@ -459,7 +455,7 @@ def sum_cumulative(interpreter: Any, equation: Any, x: Any) -> Any:
 
 
 @rule("reduce_window_sum")
-def sum_windows(interpreter: Any, equation: Any, x: Any) -> Any:
+def _reduce_window_sum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
     p = equation.params
     config = [(low, high, base - 1) for (low, high), base in zip(p["padding"], p["base_dilation"], strict=True)]
     window = p["window_dimensions"]
@@ -484,7 +480,7 @@ def _zero(data: jax.Array) -> jax.Array:
 
 
 @rule("conv_general_dilated")
-def sum_convolution(interpreter: Any, equation: Any, x: Any, kernel: Any) -> Any:
+def _convolution_rule(interpreter: Any, equation: Any, x: Any, kernel: Any) -> Any:
     p = equation.params
     if is_map(kernel) or p["batch_group_count"] != 1:
         return NotImplemented
@@ -529,7 +525,7 @@ def sum_convolution(interpreter: Any, equation: Any, x: Any, kernel: Any) -> Any
 
 
 @rule("dot_general")
-def sum_products(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+def _dot_general_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
     if is_map(x) and is_map(y):
         return NotImplemented
     (contract, batch) = equation.params["dimension_numbers"]

@@ -15,7 +15,7 @@ from jax import lax
 
 from .._core.jax_internals.equations import CondCall, ScanCall, UnrecognisedEquation, WhileCall
 from .linear_maps import Columns, Entries, LinearMap, TooManyEntriesError, canonical, data_on
-from .linear_programs import LINEAR, NeedsReverseModeError, Plain, count_equations, is_map, is_static, rule, value_of
+from .linear_programs import Plain, count_equations, is_map, is_static, rule, value_of
 from .rules_linear import element, stacked
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _value(data: jax.Array, pattern: Pattern | None) -> Any:
 
 
 @rule("cond")
-def run_cond(interpreter: Any, equation: Any, index: Any, *values: Any) -> Any:
+def _cond_rule(interpreter: Any, equation: Any, index: Any, *values: Any) -> Any:
     try:
         call = CondCall.of(equation)
     except UnrecognisedEquation:
@@ -109,12 +109,12 @@ def run_cond(interpreter: Any, equation: Any, index: Any, *values: Any) -> Any:
     def run(branch: Any) -> list[jax.Array]:
         return list(map(_data, interpreter.run(branch, *values), patterns, avals))
 
-    results = lax.switch(value_of(index), [lambda branch=branch: run(branch) for branch in call.branches])  # type: ignore[misc]
+    results = lax.switch(value_of(index), [lambda branch=branch: run(branch) for branch in call.branches])
     return list(map(_value, results, patterns))
 
 
 @rule("scan")
-def run_scan(interpreter: Any, equation: Any, *values: Any) -> Any:
+def _scan_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     try:
         call = ScanCall.of(equation)
     except UnrecognisedEquation:
@@ -147,7 +147,7 @@ def _unrolled(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carr
         carry, new = call.split_results(results)
         for stack, value in zip(stacks, new, strict=True):
             stack.append(value)
-    finished = []
+    finished: list[Any] = []
     for stack, variable in zip(stacks, equation.outvars[call.carry :], strict=True):
         ordered = stack[::-1] if call.reverse else stack
         if any(map(is_map, ordered)):
@@ -170,9 +170,7 @@ def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry
         return result
 
     def one_step(patterns: Sequence[Pattern | None]) -> list[Pattern | None]:
-        data = [
-            jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)
-        ]
+        data = [jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)]
         return _patterns(lambda: step(patterns, data, [jnp.zeros(v.shape[1:], v.dtype) for v in first]))
 
     found = _closed_under(one_step, start, call.carry, call.length)
@@ -188,7 +186,7 @@ def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry
 
     data = list(map(_data, carry, patterns, avals))
     data, stacks = lax.scan(body, data, first, length=call.length, reverse=call.reverse, unroll=call.unroll)
-    results = list(map(_value, data, patterns))
+    results: list[Any] = list(map(_value, data, patterns))
     for stack, pattern in zip(stacks, stack_patterns, strict=True):
         if pattern is None:
             results.append(Plain(stack))
@@ -213,7 +211,9 @@ def _closed_under(
     for done in range(ROUNDS):
         found = step(patterns)
         larger = list(map(_joined, patterns, found[:count]))
-        if all(x is y or (x is not None and y is not None and x.equals(y)) for x, y in zip(patterns, larger, strict=True)):
+        if all(
+            x is y or (x is not None and y is not None and x.equals(y)) for x, y in zip(patterns, larger, strict=True)
+        ):
             return patterns, found[count:]
         if length is not None and done >= length:
             return patterns, found[count:]
@@ -224,7 +224,7 @@ def _closed_under(
 
 
 @rule("while")
-def run_while(interpreter: Any, equation: Any, *values: Any) -> Any:
+def _while_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     try:
         call = WhileCall.of(equation)
     except UnrecognisedEquation:
@@ -240,9 +240,7 @@ def run_while(interpreter: Any, equation: Any, *values: Any) -> Any:
         return result
 
     def one_step(patterns: Sequence[Pattern | None]) -> list[Pattern | None]:
-        data = [
-            jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)
-        ]
+        data = [jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)]
         return _patterns(lambda: step(patterns, data))
 
     found = _closed_under(one_step, start, len(carry), None)
@@ -260,6 +258,3 @@ def run_while(interpreter: Any, equation: Any, *values: Any) -> Any:
         list(map(_data, carry, patterns, avals)),
     )
     return list(map(_value, results, patterns))
-
-
-__all__ = ["LINEAR", "NeedsReverseModeError"]

@@ -156,9 +156,7 @@ def nonlinear_diffusion_2d(u):
 def laplace_3d(u):
     p = jnp.pad(u, 1)
     c = slice(1, -1)
-    return (
-        p[2:, c, c] + p[:-2, c, c] + p[c, 2:, c] + p[c, :-2, c] + p[c, c, 2:] + p[c, c, :-2] - 6 * u + jnp.tanh(u)
-    )
+    return p[2:, c, c] + p[:-2, c, c] + p[c, 2:, c] + p[c, :-2, c] + p[c, c, 2:] + p[c, c, :-2] - 6 * u + jnp.tanh(u)
 
 
 @program(shape=(6, 6, 6))
@@ -166,7 +164,7 @@ def laplace_3d_periodic(u):
     return sum(jnp.roll(u, s, a) for s in (-1, 1) for a in range(3)) - 6 * u
 
 
-@program(shape=(6, 8), structure="Sparse")
+@program(shape=(6, 8), structure="Sparse", hessian="Diagonal")
 def transposed_grid(u):
     return (u.T * 2 + jnp.cos(u.T)).ravel()
 
@@ -309,7 +307,7 @@ def finite_elements(u):
     return jnp.zeros_like(u).at[left].add(force).at[right].add(-force)
 
 
-@program(structure="Sparse")
+@program(structure="Sparse", hessian="Banded")
 def segments(u):
     return jax.ops.segment_sum(u**2, np.arange(N) // 3, N // 3)
 
@@ -324,7 +322,7 @@ def pooled(u):
     return lax.reduce_window(u**2, 0.0, lax.add, (2,), (2,), "VALID")
 
 
-@program(structure="Sparse")
+@program(structure="Sparse", hessian="Diagonal")
 def flipped(u):
     return jnp.flip(u) * jnp.arange(N)
 
@@ -334,12 +332,12 @@ def cumulated(u):
     return jnp.cumsum(u**2)
 
 
-@program()
+@program(hessian="Diagonal")
 def dynamic_windows(u):
     return lax.dynamic_update_slice(u, lax.dynamic_slice(u, (3,), (5,)) ** 2, (7,))
 
 
-@program()
+@program(hessian="Diagonal")
 def selected_statically(u):
     return jnp.where(np.arange(N) % 2 == 0, u**2, jnp.roll(u, 1))
 

@@ -105,6 +105,50 @@ def test_eager_and_compiled_calls_agree(name):
     assert jax.tree.structure(other) == jax.tree.structure(found)
 
 
+def test_eager_calls_use_the_present_values_of_variables():
+    factor, zero, indices = 2.0, 0.0, np.array([0, 1])
+
+    def function(x):
+        return jax.nn.relu(factor * x[indices]) + jnp.arctan2(zero, x[indices] - 3.0)
+
+    jacobian = sa.jacobian(function)
+    x = jnp.asarray([1.0, 2.0, 3.0])
+    found = []
+    for factor, zero, indices in (
+        (2.0, 0.0, np.array([0, 1])),
+        (2.0, 0.0, np.array([0, 1])),
+        (3.0, 0.0, np.array([0, 1])),
+        (3.0, 0.5, np.array([0, 1])),
+        (3.0, 0.5, np.array([2, 1])),
+    ):
+        value, J = sa.linearize(function, x)
+        np.testing.assert_array_equal(value, function(x))
+        found.append(jacobian(x))
+        assert_equals(J, np.asarray(jax.jacfwd(function)(x)))
+        assert_equals(found[-1], np.asarray(jax.jacfwd(function)(x)))
+    zero = 0.0
+    up = sa.linearize(function, x)[0]
+    zero = -0.0
+    assert float(up[1] - sa.linearize(function, x)[0][1]) == 2 * np.pi
+
+
+def test_equal_programs_are_compiled_once(monkeypatch):
+    from structarrays.transform import linear_programs
+
+    runs = []
+    original = linear_programs.LinearInterpreter.run
+    monkeypatch.setattr(
+        linear_programs.LinearInterpreter, "run", lambda *args, **kwargs: (runs.append(1), original(*args, **kwargs))[1]
+    )
+    for name in "muscl_minmod", "convolutional_network", "checkpointed", "finite_elements":
+        function, shape, *_ = PROGRAMS[name]
+        first = sa.jacobian(lambda u, function=function: function(u) * 1.25)(point(shape))
+        count = len(runs)
+        other = sa.jacobian(lambda u, function=function: function(u) * 1.25)(2 * point(shape))
+        assert len(runs) == count, name
+        assert jax.tree.structure(first) == jax.tree.structure(other)
+
+
 @pytest.mark.parametrize("name", ["nonlinear_diffusion_2d", "gathered", "elementwise"])
 def test_vmap(name):
     function, shape, structure, _ = PROGRAMS[name]
@@ -250,7 +294,9 @@ def test_custom_vjp():
         found = sa.jacobian(with_custom_vjp_rule, mode=mode)(x)
         assert_structure(found, "Banded")
         assert_equals(found, expected)
-    with pytest.raises(TypeError, match="jacobian: mode must be 'reverse' or 'auto' for a function with a jax.custom_vjp"):
+    with pytest.raises(
+        TypeError, match="jacobian: mode must be 'reverse' or 'auto' for a function with a jax.custom_vjp"
+    ):
         sa.jacobian(with_custom_vjp_rule, mode="forward")(x)
 
 
