@@ -103,7 +103,7 @@ def _structured(x: LinearMap, shape: tuple[int, int]) -> Array:
                 return _banded(pieces, offsets, shape, x.dtype)
     x = canonical(x)
     differences = x.columns - x.rows
-    offsets = set(np.unique(differences).tolist())
+    offsets = set((np.flatnonzero(np.bincount(differences + m)) - m).tolist())
     if _is_banded(offsets, len(x.rows), shape):
         diagonals = []
         for k in sorted(offsets):
@@ -140,10 +140,12 @@ def _is_banded(offsets: set[int], count: int, shape: tuple[int, int]) -> bool:
     m, n = shape
     if offsets <= {0}:
         return True
+    if 2 * len(offsets) > m + n:
+        return False
     if len(offsets) > 3 and (len(offsets) == m == 1 - min(offsets) or len(offsets) == n == 1 + max(offsets)):
         return False  # a whole triangle
     stored = sum(min(m, n - k) if k >= 0 else min(m + k, n) for k in offsets)
-    return stored <= 2 * count and 2 * len(offsets) <= m + n and count < m * n
+    return stored <= 2 * count and count < m * n
 
 
 def _pieces(x: Terms) -> list[tuple[Term, int, np.ndarray | None]] | None:

@@ -122,12 +122,32 @@ def _scan_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     consts, carry, rows = call.split(values)
     if any(isinstance(v, Columns) for v in values):
         return NotImplemented
-    small = call.length <= UNROLLED_STEPS and call.length * count_equations(call.body) <= UNROLLED_EQUATIONS
-    if small or any(map(is_map, rows)) and call.length <= 4 * UNROLLED_STEPS:
+    if call.length <= UNROLLED_STEPS and call.length * count_equations(call.body) <= UNROLLED_EQUATIONS:
         return _unrolled(interpreter, call, equation, consts, carry, rows)
-    if any(map(is_map, rows)):
+    stacks = [_stack_of(v) if is_map(v) else (jnp.asarray(value_of(v)), None) for v in rows]
+    if any(stack is None for stack in stacks):
+        if call.length <= 4 * UNROLLED_STEPS:
+            return _unrolled(interpreter, call, equation, consts, carry, rows)
         return NotImplemented
-    return _scanned(interpreter, call, equation, consts, carry, rows)
+    return _scanned(interpreter, call, equation, consts, carry, stacks)
+
+
+def _stack_of(x: LinearMap) -> tuple[jax.Array, Pattern] | None:
+    """Return the coefficients of all rows of a stack, and the union of the patterns of the rows; None if the rows have very
+    different patterns.
+    """
+    x = canonical(x)
+    length, shape = x.shape[0], x.shape[1:]
+    size, width = int(np.prod(shape)), max(x.inputs, 1)
+    keys = np.unique(x.rows % max(size, 1) * width + x.columns)
+    if length * len(keys) > 4 * len(x.rows):
+        return None
+    pattern = Pattern(shape, x.inputs, *np.divmod(keys, width))
+    everywhere = np.tile(keys, length)
+    steps_of_all = np.repeat(np.arange(length), len(keys))
+    rows_of_all, columns = np.divmod(everywhere, width)
+    data = data_on(x, steps_of_all * size + rows_of_all, columns)
+    return data.reshape(length, len(keys)), pattern
 
 
 def _row(value: Any, t: int) -> Any:
@@ -159,19 +179,22 @@ def _unrolled(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carr
     return [*carry, *finished]
 
 
-def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry: Any, rows: Any) -> Any:
+def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry: Any, stacked_rows: Any) -> Any:
     """Run a loop with the union of the patterns of all steps."""
     avals = [v.aval for v in equation.outvars[: call.carry]]
     start: list[Pattern | None] = [_pattern(v) if is_map(v) else None for v in carry]
-    first = [jnp.asarray(value_of(v)) for v in rows]
+    rows = [data for data, _ in stacked_rows]
+    row_patterns = [pattern for _, pattern in stacked_rows]
 
     def step(patterns: Sequence[Pattern | None], data: Sequence[jax.Array], each: Sequence[jax.Array]) -> list[Any]:
-        result: list[Any] = interpreter.run(call.body, *consts, *map(_value, data, patterns), *map(Plain, each))
+        result: list[Any] = interpreter.run(
+            call.body, *consts, *map(_value, data, patterns), *map(_value, each, row_patterns)
+        )
         return result
 
     def one_step(patterns: Sequence[Pattern | None]) -> list[Pattern | None]:
         data = [jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)]
-        return _patterns(lambda: step(patterns, data, [jnp.zeros(v.shape[1:], v.dtype) for v in first]))
+        return _patterns(lambda: step(patterns, data, [jnp.zeros(v.shape[1:], v.dtype) for v in rows]))
 
     found = _closed_under(one_step, start, call.carry, call.length)
     if found is None:
@@ -185,7 +208,7 @@ def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry
         return list(map(_data, new, patterns, avals)), list(map(_data, stack, stack_patterns, shapes))
 
     data = list(map(_data, carry, patterns, avals))
-    data, stacks = lax.scan(body, data, first, length=call.length, reverse=call.reverse, unroll=call.unroll)
+    data, stacks = lax.scan(body, data, rows, length=call.length, reverse=call.reverse, unroll=call.unroll)
     results: list[Any] = list(map(_value, data, patterns))
     for stack, pattern in zip(stacks, stack_patterns, strict=True):
         if pattern is None:

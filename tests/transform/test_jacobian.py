@@ -106,30 +106,27 @@ def test_eager_and_compiled_calls_agree(name):
 
 
 def test_eager_calls_use_the_present_values_of_variables():
-    factor, zero, indices = 2.0, 0.0, np.array([0, 1])
+    used = []
 
     def function(x):
+        factor, zero, indices = used[-1]
         return jax.nn.relu(factor * x[indices]) + jnp.arctan2(zero, x[indices] - 3.0)
 
     jacobian = sa.jacobian(function)
     x = jnp.asarray([1.0, 2.0, 3.0])
-    found = []
-    for factor, zero, indices in (
+    for values in (
         (2.0, 0.0, np.array([0, 1])),
         (2.0, 0.0, np.array([0, 1])),
         (3.0, 0.0, np.array([0, 1])),
         (3.0, 0.5, np.array([0, 1])),
-        (3.0, 0.5, np.array([2, 1])),
+        (3.0, 0.0, np.array([2, 1])),
+        (3.0, -0.0, np.array([2, 1])),
     ):
+        used.append(values)
         value, J = sa.linearize(function, x)
         np.testing.assert_array_equal(value, function(x))
-        found.append(jacobian(x))
-        assert_equals(J, np.asarray(jax.jacfwd(function)(x)))
-        assert_equals(found[-1], np.asarray(jax.jacfwd(function)(x)))
-    zero = 0.0
-    up = sa.linearize(function, x)[0]
-    zero = -0.0
-    assert float(up[1] - sa.linearize(function, x)[0][1]) == 2 * np.pi
+        for found in J, jacobian(x):
+            assert_equals(found, np.asarray(jax.jacfwd(function)(x)))
 
 
 def test_equal_programs_are_compiled_once(monkeypatch):
