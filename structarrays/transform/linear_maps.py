@@ -71,7 +71,7 @@ class Term:
     columns : numpy.ndarray
         The inputs, an array of the shape of the result.
     coefficients : jax.Array
-        The coefficients, an array of the same shape.
+        The coefficients: an array of the same shape, or of no dimensions if all are equal.
     clean : bool
         Whether the coefficients are zero where `columns` is -1; otherwise they are arbitrary there.
     """
@@ -103,11 +103,25 @@ class Term:
         offsets: np.ndarray = columns[rows] - rows.astype(columns.dtype)
         return offsets
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one number represents all coefficients."""
+        return self.coefficients.ndim == 0 and self.columns.ndim > 0
+
+    def at(self, places: np.ndarray | slice) -> jax.Array:
+        """Return the coefficients at some entries of the flattened result."""
+        if self.is_uniform:
+            count = len(range(self.columns.size)[places]) if isinstance(places, slice) else len(places)
+            return jnp.broadcast_to(self.coefficients, (count,))
+        flat = self.coefficients.reshape(-1)
+        return flat[places] if isinstance(places, slice) else take(flat, places)
+
     def masked(self) -> jax.Array:
         """Return the coefficients, with zeros where there is no input."""
         if self.clean or self.is_full:
             return self.coefficients
-        return jnp.where(self.columns >= 0, self.coefficients, jnp.zeros((), self.coefficients.dtype))
+        mask = barred(as_indices(self.columns >= 0))
+        return jnp.where(mask, self.coefficients, jnp.zeros((), self.coefficients.dtype))
 
 
 @dataclass(eq=False)
@@ -166,7 +180,7 @@ def identity(shape: Shape, dtype: np.dtype, inputs: int, start: int) -> Terms:
     """Return the map whose result consists of the inputs from `start` on."""
     kind = np.int32 if inputs < 2**31 else np.int64
     columns = np.arange(start, start + math.prod(shape), dtype=kind).reshape(shape)
-    return Terms(shape, inputs, [Term(columns, jnp.ones(shape, dtype), True)], dtype)
+    return Terms(shape, inputs, [Term(columns, jnp.ones((), dtype))], dtype)
 
 
 # ---- conversions ---------------------------------------------------------------------------------------------------
@@ -182,13 +196,10 @@ def entries_of(x: LinearMap) -> Entries:
     assert isinstance(x, Terms)
     all_rows, all_columns, data = [], [], []
     for term in x.terms:
-        flat, coefficients = term.columns.reshape(-1), term.coefficients.reshape(-1)
         places = term.rows
-        if not term.is_full:
-            flat, coefficients = flat[places], take(coefficients, places)
         all_rows.append(places)
-        all_columns.append(flat.astype(np.int64))
-        data.append(coefficients)
+        all_columns.append(term.columns.reshape(-1)[places].astype(np.int64))
+        data.append(term.at(places))
     if not data:
         nothing = np.zeros(0, np.int64)
         return Entries(x.shape, x.inputs, nothing, nothing, jnp.zeros(0, x.dtype))
@@ -263,10 +274,11 @@ def scaled(x: LinearMap, function: Callable[[jax.Array, Take], jax.Array]) -> Li
     if isinstance(x, Terms):
 
         def whole(operand: Any) -> jax.Array:
-            return jnp.broadcast_to(operand, x.shape)
+            # A number stays a number, so that equal coefficients stay equal.
+            return jnp.reshape(operand, ()) if np.size(operand) == 1 else jnp.broadcast_to(operand, x.shape)
 
         terms = [Term(t.columns, function(t.coefficients, whole), t.clean and t.is_full) for t in x.terms]
-        dtype = terms[0].coefficients.dtype if terms else function(jnp.zeros(x.shape, x.dtype), whole).dtype
+        dtype = terms[0].coefficients.dtype if terms else function(jnp.zeros((), x.dtype), whole).dtype
         return Terms(x.shape, x.inputs, terms, dtype)
     x = entries_of(x)
 
@@ -307,7 +319,10 @@ def selected(x: LinearMap, sources: np.ndarray, apply: Callable[[jax.Array], jax
                 columns = np.full(flat.shape, -1, given.dtype)
             if np.any(columns >= 0):
                 columns = columns.reshape(sources.shape)
-                terms.append(Term(columns, (apply or moved)(term.coefficients), term.clean or term.is_full))
+                if term.is_uniform or not term.columns.ndim:
+                    terms.append(Term(columns, term.coefficients))
+                else:
+                    terms.append(Term(columns, (apply or moved)(term.coefficients), term.clean or term.is_full))
         return Terms(sources.shape, x.inputs, terms, x.dtype)
     x = entries_of(x)
     rows = np.flatnonzero(flat >= 0)

@@ -182,7 +182,7 @@ def _banded(
             if offset != k:
                 continue
             if rows is not None and 4 * len(rows) < length:  # a few entries, such as at a boundary
-                few = take(term.coefficients.reshape(-1), rows)
+                few = term.at(rows)
                 data = jnp.zeros(length, dtype)
                 first = int(rows[0]) - begin
                 if np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
@@ -190,11 +190,11 @@ def _banded(
                 else:
                     data = data.at[barred(as_indices(rows - begin))].set(few, unique_indices=True)
             else:
-                data = term.coefficients.reshape(-1)[begin : begin + length]
+                data = term.at(slice(begin, begin + length))
                 if rows is not None and len(rows) < length and not (term.clean and term.offset is not None):
                     mask = np.zeros(length, bool)
                     mask[rows - begin] = True
-                    data = jnp.where(mask, data, jnp.zeros((), dtype))
+                    data = jnp.where(barred(as_indices(mask)), data, jnp.zeros((), dtype))
             total = data if total is None else total + data
         diagonals.append(total)
     return bands(diagonals, sorted(offsets), shape, dtype=dtype)
