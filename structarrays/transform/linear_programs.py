@@ -178,9 +178,9 @@ def _allow_dense(equation: Any, maps: Sequence[LinearMap], size: int) -> None:
     DensifyError
         If the policy forbids it, or the dense form is larger than the limit.
     """
-    if all(isinstance(m, Columns) for m in maps):
-        return  # it has been logged
     policy = densify_policy.value
+    if any(isinstance(m, Columns) for m in maps) and size <= policy.limit:
+        return  # the structure is lost already
     name = equation.primitive.name
     shapes = " and ".join(f"{m.dtype}{list(m.shape)}" for m in maps)
     what = f"the derivative of the primitive {name!r} with operands {shapes}"

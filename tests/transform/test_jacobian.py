@@ -350,6 +350,8 @@ def test_policy_and_explanation():
     function = PROGRAMS["transformed"].function
     log = sa.explain(sa.jacobian(function), point(6))
     assert [e.how for e in log.densifications] == ["the primitive fft"]
+    log = sa.explain(sa.jacobian(lambda u: jnp.sort(u) + u**2), point(6))
+    assert [e.how for e in log.densifications] == ["the primitive gather"]
     assert not sa.explain(sa.jacobian(PROGRAMS["laplace_2d"].function), point((4, 4))).densifications
     with sa.densify("error"), pytest.raises(sa.DensifyError, match="jacobian: the derivative of the primitive 'fft'"):
         sa.jacobian(function)(point(6))
