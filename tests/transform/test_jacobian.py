@@ -110,7 +110,7 @@ def test_eager_calls_use_the_present_values_of_variables():
 
     def function(x):
         factor, zero, indices = used[-1]
-        return jax.nn.relu(factor * x[indices]) + jnp.arctan2(zero, x[indices] - 3.0)
+        return jax.nn.relu(factor * x[indices]) + jnp.arctan2(zero, x[indices] - 4.0)
 
     jacobian = sa.jacobian(function)
     x = jnp.asarray([1.0, 2.0, 3.0])
