@@ -143,6 +143,7 @@ with _paused_collection():
     from .interop.host import host_function
     from .transform.batches import vmap_axes
     from .transform.calculus import grad, value_and_grad, vmap
+    from .transform.jacobian import hessian, jacobian, linearize
     from .transform.structure import convert, join
     from .transform.structured import structured
 
@@ -255,6 +256,7 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "hessian",
     "host_function",
     "host_calls",
     "hypot",
@@ -271,11 +273,13 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacobian",
     "join",
     "join_pair",
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load",
     "log",

@@ -177,6 +177,17 @@ def test_programs_that_nobody_here_wrote(name, options, checks, words):
         assert word in process.stdout
 
 
+@pytest.mark.slow
+def test_implicit_reaction_and_diffusion():
+    path = ROOT / "examples" / "reaction_diffusion.py"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, str(path), "--side", "30", "--steps", "3", "--large", "300"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("[ok]") == 6 and "FAILED" not in process.stdout
+    assert process.stdout.rstrip().endswith("All checks hold.")
+
+
 PACKAGE = ROOT / "examples" / "antidiagonal"
 
 

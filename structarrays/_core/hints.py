@@ -24,7 +24,8 @@ NAMESPACE = {
     "transpose": "permute_dims(x, axes), or x.mT for matrices",
     "vstack": "concat([a, b], axis=0)",
     "jit": "jax.jit: these arrays are pytrees",
-    "jacobian": "jax.jacfwd or jax.jacrev of a function of arrays of JAX",
+    "jacfwd": "jacobian(fun, mode='forward')",
+    "jacrev": "jacobian(fun, mode='reverse')",
 }
 """For each name, an expression of the namespace, or a function of another library that accepts these arrays."""
 

@@ -58,6 +58,11 @@ _FORMS = {
     "pad": "padding_config",
     "slice": "start_indices limit_indices strides",
     "dynamic_slice": "slice_sizes",
+    "dynamic_update_slice": "",
+    "scatter scatter-add": "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr",
+    "reduce_window_sum": "window_dimensions window_strides padding base_dilation window_dilation",
+    "conv_general_dilated": "window_strides padding lhs_dilation rhs_dilation dimension_numbers feature_group_count "
+    "batch_group_count precision preferred_element_type out_sharding?",
     "gather": "dimension_numbers slice_sizes indices_are_sorted unique_indices mode fill_value",
     "jit": "jaxpr name in_shardings out_shardings in_layouts out_layouts donated_invars ctx_mesh keep_unused inline compiler_options_kvs",
     "closed_call core_call eval_jaxpr": "call_jaxpr",
@@ -109,7 +114,7 @@ def _form(text: str) -> _Form:
 
 
 FORMS = {name: _form(text) for names, text in _FORMS.items() for name in names.split()}
-"""The form of the parameters of each primitive that a rule of `structured` reads."""
+"""The form of the parameters of each primitive that a rule of `structured` or `jacobian` reads."""
 
 
 def parameters(equation: Any) -> Mapping[str, Any]:

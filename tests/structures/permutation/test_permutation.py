@@ -159,11 +159,11 @@ def test_reductions(name, dtype):
 
 def test_extrema_of_a_million_rows_compile_at_once():
     x = sa.Permutation(np.arange(N)[::-1])
-    start = time.perf_counter()
+    start = time.process_time()
     with sa.densify("error"):
         for function in (sa.max, sa.min, sa.any, sa.all, sa.prod, sa.sum, sa.mean):
             jax.jit(lambda x, f=function: f(x, axis=0)).lower(x).compile()
-    assert time.perf_counter() - start < 3  # a constant of n ones, folded, took five seconds
+    assert time.process_time() - start < 3  # a constant of n ones, folded, took five seconds
 
 
 def test_from_dense(rng):

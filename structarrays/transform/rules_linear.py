@@ -1,0 +1,571 @@
+"""Rules of `linear_programs` for primitives of arrays: element-wise functions, selections and sums."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._core.jax_internals.equations import bind
+from .linear_maps import (
+    Entries,
+    LinearMap,
+    Taps,
+    Terms,
+    TooManyEntriesError,
+    added,
+    applied,
+    canonical,
+    entries_of,
+    joined,
+    numbered,
+    padded,
+    scaled,
+    selected,
+    take,
+)
+from .linear_programs import is_map, is_static, rule, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.typing import Shape
+
+LARGEST_SUM = 2**26
+"""The largest number of products in a sum, such as a matrix product, whose pattern is determined."""
+
+
+def _shape(equation: Any) -> Shape:
+    shape: Shape = equation.outvars[0].aval.shape
+    return shape
+
+
+def _fitted(x: LinearMap, shape: Shape) -> LinearMap:
+    """Broadcast a map to a shape as JAX broadcasts an operand: a scalar, or dimensions of length 1."""
+    if x.shape == shape:
+        return x
+    sources = np.broadcast_to(numbered(x.shape), shape)
+    return selected(x, sources, lambda data: jnp.broadcast_to(data, shape))
+
+
+# ---- element-wise functions ------------------------------------------------------------------------------------------
+
+
+@rule("neg", "real", "imag", "conj", "copy", "copy_p", "reduce_precision", "convert_element_type", "name")
+def _linear_function_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    if not jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact):
+        return NotImplemented  # an integer part is not linear
+    return scaled(x, lambda data, at: bind(equation, [data]))
+
+
+@rule("optimization_barrier")
+def _optimization_barrier_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
+    return list(values)
+
+
+@rule("mul")
+def _mul_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    if is_map(x) and is_map(y):
+        return NotImplemented
+    if is_map(y):
+        x, y = y, x
+    return scaled(_fitted(x, _shape(equation)), lambda data, at: data * at(value_of(y)))
+
+
+@rule("div")
+def _div_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    if is_map(y):
+        return NotImplemented
+    return scaled(_fitted(x, _shape(equation)), lambda data, at: data / at(value_of(y)))
+
+
+@rule("add", "add_any", "sub")
+def _add_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    # A program is linear in its linear inputs, so an operand that does not depend on them is zero.
+    shape = _shape(equation)
+    negative = equation.primitive.name == "sub"
+    if is_map(y) and negative:
+        y = scaled(y, lambda data, at: -data)
+    if not (is_map(x) and is_map(y)):
+        return _fitted(x if is_map(x) else y, shape)
+    return added(_fitted(x, shape), _fitted(y, shape))
+
+
+@rule("complex")
+def _complex_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    shape = _shape(equation)
+    parts = [
+        scaled(_fitted(part, shape), make)
+        for part, make in (
+            (x, lambda data, at: lax.complex(data, jnp.zeros_like(data))),
+            (y, lambda data, at: lax.complex(jnp.zeros_like(data), data)),
+        )
+        if is_map(part)
+    ]
+    return functools.reduce(added, parts)
+
+
+@rule("select_n")
+def _select_rule(interpreter: Any, equation: Any, which: Any, *cases: Any) -> Any:
+    if is_map(which):
+        return NotImplemented
+    shape = _shape(equation)
+    parts = []
+    for i, case in enumerate(cases):
+        if is_map(case):
+            if is_static(which):
+                chosen = np.broadcast_to(np.asarray(which) == i, shape)
+                kept = selected(
+                    case,
+                    np.where(chosen, numbered(shape), -1),
+                    functools.partial(lambda chosen, data: jnp.where(chosen, data, 0), chosen),
+                )
+            else:
+                chosen = value_of(which) == i
+
+                def keep(data: jax.Array, at: Callable[[Any], jax.Array], chosen: jax.Array = chosen) -> jax.Array:
+                    return jnp.where(at(chosen), data, jnp.zeros((), data.dtype))
+
+                kept = scaled(case, keep)
+            parts.append(kept)
+    return functools.reduce(added, parts)
+
+
+# ---- selections ------------------------------------------------------------------------------------------------------
+
+
+def _moved(equation: Any, x: LinearMap, function: Callable[[np.ndarray], np.ndarray]) -> LinearMap:
+    """Apply a primitive that only moves elements: `function` does the same with an array of NumPy."""
+    return selected(x, function(numbered(x.shape)), lambda data: bind(equation, [data]))
+
+
+@rule("reshape")
+def _reshape_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    if equation.params["dimensions"] is not None:
+        return NotImplemented
+    return _moved(equation, x, lambda a: a.reshape(_shape(equation)))
+
+
+@rule("squeeze")
+def _squeeze_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    return _moved(equation, x, lambda a: a.reshape(_shape(equation)))
+
+
+@rule("transpose")
+def _transpose_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    return _moved(equation, x, lambda a: a.transpose(equation.params["permutation"]))
+
+
+@rule("rev")
+def _rev_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    return _moved(equation, x, lambda a: np.flip(a, equation.params["dimensions"]))
+
+
+@rule("tile")
+def _tile_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    return _moved(equation, x, lambda a: np.tile(a, equation.params["reps"]))
+
+
+@rule("broadcast_in_dim")
+def _broadcast_rule(interpreter: Any, equation: Any, x: Any, *dynamic: Any) -> Any:
+    if dynamic:
+        return NotImplemented
+    shape = _shape(equation)
+    inner = [1] * len(shape)
+    for axis, n in zip(equation.params["broadcast_dimensions"], x.shape, strict=True):
+        inner[axis] = n
+    return _moved(equation, x, lambda a: np.broadcast_to(a.reshape(inner), shape))
+
+
+@rule("slice")
+def _slice_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    p = equation.params
+    strides = p["strides"] or (1,) * len(x.shape)
+    key = tuple(slice(*each) for each in zip(p["start_indices"], p["limit_indices"], strides, strict=True))
+    return _moved(equation, x, lambda a: a[key])
+
+
+@rule("split")
+def _split_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    axis, start, results = equation.params["axis"], 0, []
+    for size in equation.params["sizes"]:
+        key = (slice(None),) * axis + (slice(start, start + size),)
+        results.append(selected(x, numbered(x.shape)[key], functools.partial(lambda key, data: data[key], key)))
+        start += size
+    return results
+
+
+@rule("unstack")
+def _unstack_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    axis = equation.params["axis"]
+    return [element(x, i, axis) for i in range(x.shape[axis])]
+
+
+def element(x: LinearMap, i: int, axis: int = 0) -> LinearMap:
+    """Return the map whose result is one element along an axis of the result of `x`."""
+    sources = np.take(numbered(x.shape), i, axis=axis)
+    return selected(x, sources, lambda data: lax.index_in_dim(data, i, axis, keepdims=False))
+
+
+@rule("concatenate")
+def _concatenate_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
+    axis, start, pairs = equation.params["dimension"], 0, []
+    for value, variable in zip(values, equation.invars, strict=True):
+        pairs.append((start, value if is_map(value) else None))
+        start += variable.aval.shape[axis]
+    return joined(_shape(equation), axis, pairs, next(filter(is_map, values)))
+
+
+@rule("stack")
+def _stack_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
+    return stacked(_shape(equation), equation.params["axis"], values)
+
+
+def stacked(shape: Shape, axis: int, values: Sequence[Any]) -> LinearMap:
+    """Return the map whose result is a stack of results."""
+    inner = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    pairs = [
+        (i, selected(v, numbered(v.shape).reshape(inner), lambda data: data.reshape(inner)) if is_map(v) else None)
+        for i, v in enumerate(values)
+    ]
+    return joined(shape, axis, pairs, next(filter(is_map, values)))
+
+
+@rule("pad")
+def _pad_rule(interpreter: Any, equation: Any, x: Any, padding: Any) -> Any:
+    config = equation.params["padding_config"]
+    zero = jnp.zeros((), equation.outvars[0].aval.dtype)
+    parts = []
+    if is_map(x):
+        parts.append(selected(x, _padded(numbered(x.shape), config), lambda data: bind(equation, [data, zero])))
+    if is_map(padding):
+        outside = _padded(np.zeros(equation.invars[0].aval.shape, np.int8), config) < 0
+        parts.append(selected(padding, np.where(outside, 0, -1)))
+    return functools.reduce(added, parts)
+
+
+def _padded(a: np.ndarray, config: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """Pad indices with -1, as `lax.pad` does it."""
+    for axis, (low, high, interior) in enumerate(config):
+        n = a.shape[axis]
+        wide = n + max(n - 1, 0) * interior
+        spread = np.full((*a.shape[:axis], wide, *a.shape[axis + 1 :]), -1, a.dtype)
+        before = (slice(None),) * axis
+        spread[(*before, slice(None, None, interior + 1))] = a
+        widths = [(0, 0)] * a.ndim
+        widths[axis] = (max(low, 0), max(high, 0))
+        a = np.pad(spread, widths, constant_values=-1)
+        a = a[(*before, slice(max(-low, 0), a.shape[axis] - max(-high, 0)))]
+    return a
+
+
+# ---- indices ---------------------------------------------------------------------------------------------------------
+
+
+def _constant(function: Callable[..., Any], *values: Any) -> np.ndarray:
+    """Evaluate a function of constants while JAX traces."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(function(*map(jnp.asarray, values)))
+
+
+@rule("gather")
+def _gather_rule(interpreter: Any, equation: Any, x: Any, indices: Any) -> Any:
+    if not is_map(x) or not is_static(indices):
+        return NotImplemented
+    p = equation.params
+    fills = p["mode"] in (None, lax.GatherScatterMode.FILL_OR_DROP)
+    numbers = {"fill_value": -1} if fills else {}
+
+    def gather(operand: Any, **more: Any) -> Any:
+        return lax.gather(
+            operand,
+            jnp.asarray(indices),
+            p["dimension_numbers"],
+            p["slice_sizes"],
+            unique_indices=p["unique_indices"],
+            indices_are_sorted=p["indices_are_sorted"],
+            mode=p["mode"],
+            **more,
+        )
+
+    sources = _constant(functools.partial(gather, **numbers), numbered(x.shape))
+    return selected(x, sources, lambda data: gather(data, **({"fill_value": 0} if fills else {})))
+
+
+@rule("dynamic_slice")
+def _dynamic_slice_rule(interpreter: Any, equation: Any, x: Any, *starts: Any) -> Any:
+    if not is_map(x) or not all(map(is_static, starts)):
+        return NotImplemented
+    key = _window(starts, equation.params["slice_sizes"], x.shape)
+    return selected(x, numbered(x.shape)[key], lambda data: data[key])
+
+
+def _window(starts: Sequence[Any], sizes: Sequence[int], shape: Shape) -> tuple[slice, ...]:
+    """Return the slices of a window, moved inside of the array as JAX does it."""
+    begins = [min(max(int(s), 0), n - size) for s, size, n in zip(starts, sizes, shape, strict=True)]
+    return tuple(slice(b, b + size) for b, size in zip(begins, sizes, strict=True))
+
+
+@rule("dynamic_update_slice")
+def _dynamic_update_slice_rule(interpreter: Any, equation: Any, x: Any, update: Any, *starts: Any) -> Any:
+    if not all(map(is_static, starts)):
+        return NotImplemented
+    shape = _shape(equation)
+    key = _window(starts, equation.invars[1].aval.shape, shape)
+    parts = []
+    if is_map(x):
+        kept = numbered(shape).copy()
+        kept[key] = -1
+        parts.append(selected(x, kept, lambda data: data.at[key].set(0)))
+    if is_map(update):
+        sources = np.full(shape, -1, np.int64)
+        sources[key] = numbered(update.shape)
+        widths = [(s.start, n - s.stop) for s, n in zip(key, shape, strict=True)]
+        parts.append(selected(update, sources, functools.partial(padded, widths=widths)))
+    return functools.reduce(added, parts)
+
+
+@rule("scatter-add", "scatter")
+def _scatter_rule(interpreter: Any, equation: Any, x: Any, indices: Any, update: Any) -> Any:
+    if not is_static(indices):
+        return NotImplemented
+    p, shape = equation.params, _shape(equation)
+    adds = equation.primitive.name == "scatter-add"
+    scatter = lax.scatter_add if adds else lax.scatter
+    update_shape = equation.invars[2].aval.shape
+    rest = {name: p[name] for name in ("unique_indices", "indices_are_sorted", "mode")}
+    where = jnp.asarray(indices)
+
+    def targets(numbers: Any) -> Any:
+        # The transpose of `scatter_add` reads the element that each update changes.
+        def write(update: jax.Array) -> jax.Array:
+            empty = jnp.zeros(shape, update.dtype)
+            return lax.scatter_add(empty, where, update, p["dimension_numbers"], mode=p["mode"])
+
+        transposed = jax.linear_transpose(write, jax.ShapeDtypeStruct(update_shape, jnp.float32))
+        return transposed(numbers)[0]
+
+    # Two numbers represent each target, since 32 bits of a floating-point number do not suffice.
+    size = math.prod(shape)
+    all_targets = np.arange(1, size + 1).reshape(shape)
+    high, low = (_constant(targets, part.astype(np.float32)) for part in (all_targets // 2**20, all_targets % 2**20))
+    destination = high.astype(np.int64).reshape(-1) * 2**20 + low.astype(np.int64).reshape(-1) - 1
+
+    parts = []
+    written = destination >= 0
+    sources, once = _inverse(destination, size)
+    if not adds and not once:
+        return NotImplemented  # the order of the writes matters
+    if is_map(x):
+        if adds:
+            parts.append(x)
+        else:
+            kept = numbered(shape).reshape(-1).copy()
+            kept[destination[written]] = -1
+            zeros = jnp.zeros(update_shape, x.dtype)
+            parts.append(
+                selected(
+                    x, kept.reshape(shape), lambda data: scatter(data, where, zeros, p["dimension_numbers"], **rest)
+                )
+            )
+    if is_map(update):
+        if once:
+
+            def write(data: jax.Array) -> jax.Array:
+                return scatter(jnp.zeros(shape, data.dtype), where, data, p["dimension_numbers"], **rest)
+
+            parts.append(selected(update, sources.reshape(shape), write))
+        else:
+            parts.append(_collected(update, destination, shape))
+    return functools.reduce(added, parts)
+
+
+def _inverse(destination: np.ndarray, size: int) -> tuple[np.ndarray, bool]:
+    """Return the update that writes each element, -1 if none does, and whether no element is written twice."""
+    written = np.flatnonzero(destination >= 0)
+    sources = np.full(size, -1, np.int64)
+    sources[destination[written]] = written
+    return sources, bool(np.count_nonzero(sources >= 0) == len(written))
+
+
+def _collected(x: LinearMap, destination: np.ndarray, shape: Shape) -> LinearMap:
+    """Return the map whose entry ``destination[j]`` is the sum of all entries j of the result of `x`."""
+    order = np.argsort(destination, kind="stable")
+    order = order[destination[order] >= 0]
+    target = destination[order]
+    begins = np.flatnonzero(np.append(True, target[1:] != target[:-1])) if len(target) else np.zeros(0, np.int64)
+    lengths = np.diff(np.append(begins, len(target)))
+    rank = np.arange(len(target)) - np.repeat(begins, lengths)
+    count = int(rank.max(initial=-1)) + 1
+    if isinstance(x, Terms) and count * len(x.terms) <= 16:
+        sources = np.full((count, math.prod(shape)), -1, np.int64)
+        sources[rank, target] = order
+        sources = sources.reshape(count, *shape)
+        result: LinearMap = Terms(shape, x.inputs, [], x.dtype)
+        for each in sources:
+            result = added(result, selected(x, each))
+        return result
+    x = entries_of(x)
+    rows = destination[x.rows]
+    kept = np.flatnonzero(rows >= 0)
+    return canonical(Entries(shape, x.inputs, rows[kept], x.columns[kept], take(x.data, kept)))
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+def _check_size(count: int, shape: Shape) -> None:
+    if count * math.prod(shape) > LARGEST_SUM:
+        raise TooManyEntriesError
+
+
+@rule("reduce_sum")
+def _reduce_sum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    axes = tuple(equation.params["axes"])
+    kept = [i for i in range(len(x.shape)) if i not in axes]
+    count, shape = math.prod(x.shape[i] for i in axes), tuple(x.shape[i] for i in kept)
+
+    def arranged(a: Any) -> Any:
+        return a.transpose((*axes, *kept)).reshape((count, *shape))
+
+    return applied(x, Taps(count, arranged(numbered(x.shape)), lambda k, data: arranged(data)[k]))
+
+
+@rule("cumsum")
+def _cumsum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    axis, reverse = equation.params["axis"], equation.params["reverse"]
+    n = x.shape[axis]
+    _check_size(n, x.shape)
+
+    def shifted(k: int, data: jax.Array) -> jax.Array:
+        widths = [(0, 0)] * data.ndim
+        widths[axis] = (-k, k) if reverse else (k, -k)
+        return padded(data, widths)
+
+    numbers = np.moveaxis(numbered(x.shape), axis, -1)
+    source = np.arange(n) + np.arange(n)[:, None] if reverse else np.arange(n) - np.arange(n)[:, None]
+    inside = (source >= 0) & (source < n)
+    sources = np.where(inside, numbers[..., np.where(inside, source, 0)], -1)  # (..., k, i)
+    return applied(x, Taps(n, np.moveaxis(np.moveaxis(sources, -2, 0), -1, axis + 1), shifted))
+
+
+@rule("reduce_window_sum")
+def _reduce_window_sum_rule(interpreter: Any, equation: Any, x: Any) -> Any:
+    p = equation.params
+    config = [(low, high, base - 1) for (low, high), base in zip(p["padding"], p["base_dilation"], strict=True)]
+    window = p["window_dimensions"]
+    shape, count = _shape(equation), math.prod(window)
+    _check_size(count, shape)
+
+    def window_element(k: int, wide: Any) -> Any:
+        place = np.unravel_index(k, window)
+        key = tuple(
+            slice(int(i) * d, int(i) * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(place, p["window_dilation"], shape, p["window_strides"], strict=True)
+        )
+        return wide[key]
+
+    wide = _padded(numbered(x.shape), config)
+    sources = np.stack([window_element(k, wide) for k in range(count)])
+    return applied(x, Taps(count, sources, lambda k, data: window_element(k, lax.pad(data, _zero(data), config))))
+
+
+def _zero(data: jax.Array) -> jax.Array:
+    return jnp.zeros((), data.dtype)
+
+
+@rule("conv_general_dilated")
+def _convolution_rule(interpreter: Any, equation: Any, x: Any, kernel: Any) -> Any:
+    p = equation.params
+    if is_map(kernel) or p["batch_group_count"] != 1:
+        return NotImplemented
+    numbers, groups = p["dimension_numbers"], p["feature_group_count"]
+    weights = jnp.asarray(value_of(kernel)).transpose(numbers.rhs_spec)  # (outputs, inputs of a group, *window)
+    window, own = weights.shape[2:], weights.shape[1]
+    shape = _shape(equation)
+    inner = tuple(shape[i] for i in numbers.out_spec)  # (batch, outputs, *space)
+    back = tuple(np.argsort(numbers.out_spec))
+    count = own * math.prod(window)
+    _check_size(count, shape)
+    config = [(0, 0, 0), (0, 0, 0)]
+    config += [(low, high, base - 1) for (low, high), base in zip(p["padding"], p["lhs_dilation"], strict=True)]
+    group = np.arange(inner[1]) // (inner[1] // groups) if inner[1] else np.zeros(0, int)
+
+    def kernel_element(k: int, wide: Any) -> Any:
+        channel, *place = np.unravel_index(k, (own, *window))
+        key = tuple(
+            slice(int(i) * d, int(i) * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(place, p["rhs_dilation"], inner[2:], p["window_strides"], strict=True)
+        )
+        if groups == 1:
+            one = wide[(slice(None), slice(int(channel), int(channel) + 1), *key)]
+            one = np.broadcast_to(one, inner) if isinstance(one, np.ndarray) else jnp.broadcast_to(one, inner)
+        else:
+            one = wide[(slice(None), slice(None), *key)][:, group * own + int(channel)]
+        return one.transpose(back)
+
+    def weight(k: int) -> jax.Array:
+        channel, *place = np.unravel_index(k, (own, *window))
+        column = weights[(slice(None), int(channel), *map(int, place))]
+        return jnp.broadcast_to(column.reshape((1, -1) + (1,) * len(window)), inner).transpose(back)
+
+    wide = _padded(numbered(x.shape).transpose(numbers.lhs_spec), config)
+    sources = np.stack([kernel_element(k, wide) for k in range(count)]) if count else np.zeros((0, *shape), int)
+
+    def apply(k: int, data: jax.Array) -> jax.Array:
+        taken: jax.Array = kernel_element(k, lax.pad(data.transpose(numbers.lhs_spec), _zero(data), config))
+        return taken
+
+    return applied(x, Taps(count, sources, apply, weight))
+
+
+@rule("dot_general")
+def _dot_general_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    if is_map(x) and is_map(y):
+        return NotImplemented
+    (contract, batch) = equation.params["dimension_numbers"]
+    first = is_map(x)
+    map_contract, other_contract = contract if first else contract[::-1]
+    map_batch, other_batch = batch if first else batch[::-1]
+    given, other = (x, y) if first else (y, x)
+    constant = np.asarray(other) if is_static(other) else None
+    other = jnp.asarray(value_of(other))
+    shape = _shape(equation)
+    count = math.prod(given.shape[i] for i in map_contract)
+    _check_size(count, shape)
+    map_free = [i for i in range(len(given.shape)) if i not in (*map_contract, *map_batch)]
+    other_free = [i for i in range(other.ndim) if i not in (*other_contract, *other_batch)]
+    nb, nm, no = len(map_batch), len(map_free), len(other_free)
+    # Dimensions of the result: of the batch, free ones of the first operand, free ones of the second.
+    map_places = [*range(nb), *range(nb, nb + nm)] if first else [*range(nb), *range(nb + no, nb + no + nm)]
+    other_places = [*range(nb), *range(nb + nm, nb + nm + no)] if first else [*range(nb), *range(nb, nb + no)]
+
+    def arranged(a: Any, contracted: Any, batched: Any, free: Any, places: Any) -> Any:
+        rest = [a.shape[i] for i in (*batched, *free)]
+        spread = [1] * len(shape)
+        for place, n in zip(places, rest, strict=True):
+            spread[place] = n
+        return a.transpose((*contracted, *batched, *free)).reshape((count, *spread))
+
+    of_map = functools.partial(arranged, contracted=map_contract, batched=map_batch, free=map_free, places=map_places)
+    of_other = functools.partial(
+        arranged, contracted=other_contract, batched=other_batch, free=other_free, places=other_places
+    )
+    sources = np.broadcast_to(of_map(numbered(given.shape)), (count, *shape))
+    if constant is not None:
+        sources = np.where(of_other(constant) != 0, sources, -1)
+    dtype = equation.outvars[0].aval.dtype
+    return applied(
+        given,
+        Taps(
+            count,
+            sources,
+            lambda k, data: jnp.broadcast_to(of_map(data)[k].astype(dtype), shape),
+            lambda k: of_other(other)[k].astype(dtype),
+        ),
+    )
