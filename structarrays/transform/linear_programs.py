@@ -23,7 +23,7 @@ from .._core.dispatch.contexts import densify_policy
 from .._core.dispatch.recording import Event, active_log
 from .._core.errors import DensifyError, DensifyWarning
 from .._core.jax_internals.equations import bind, inner_program, parts, problem_of
-from .._core.jax_internals.jaxprs import closed
+from .._core.jax_internals.jaxprs import equations_of
 from .interpreter import Interpreter
 from .linear_maps import Columns, LinearMap, TooManyEntriesError, columns_of
 
@@ -131,13 +131,13 @@ rule = LINEAR.rule
 
 def count_equations(program: Any) -> int:
     """Return the number of equations of a program, including the programs inside."""
-    return sum(1 + sum(map(count_equations, jaxprs_in_params(e.params))) for e in parts(closed(program)).equations)
+    return sum(1 + sum(map(count_equations, jaxprs_in_params(e.params))) for e in equations_of(program))
 
 
 def _contains(equation: Any, name: str) -> bool:
     if equation.primitive.name == name:
         return True
-    return any(_contains(e, name) for p in jaxprs_in_params(equation.params) for e in parts(closed(p)).equations)
+    return any(_contains(e, name) for p in jaxprs_in_params(equation.params) for e in equations_of(p))
 
 
 @LINEAR.otherwise
@@ -159,10 +159,9 @@ def densified(interpreter: LinearInterpreter, equation: Any, *values: Any) -> li
         results = bind(equation, arguments)
         return results if isinstance(results, list) else [results]
 
-    results = jax.vmap(
-        run, in_axes=[0 if is_map(v) else None for v in values], out_axes=[0 if d else None for d in depends]
-    )(*arguments)
-    return [Columns(r) if d else Plain(r) for r, d in zip(results, depends, strict=True)]
+    results = jax.vmap(run, in_axes=[0 if is_map(v) else None for v in values])(*arguments)
+    # A rule of `vmap` may map results that do not depend on the mapped operands.
+    return [Columns(r) if d else Plain(r[0]) for r, d in zip(results, depends, strict=True)]
 
 
 def _bytes(variable: Any) -> int:

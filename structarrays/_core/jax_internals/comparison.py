@@ -56,6 +56,8 @@ def _type(atom: Any) -> tuple[Any, ...]:
 
 def _same_value(x: Any, y: Any) -> bool:
     """Return whether two parameters or constants are certainly equal, including the signs of zeros."""
+    if isinstance(x, np.ndarray) and x.flags.writeable:
+        return False  # it may have changed since the first trace
     if x is y:
         return True
     if isinstance(x, jax.core.Tracer) or isinstance(y, jax.core.Tracer) or type(x) is not type(y):

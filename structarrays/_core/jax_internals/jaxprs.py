@@ -45,6 +45,12 @@ def parts(program: Any) -> Parts:
     return Parts(jaxpr.constvars, program.consts, jaxpr.invars, jaxpr.outvars, jaxpr.eqns, source)
 
 
+def equations_of(program: Any) -> Sequence[Any]:
+    """Return the equations of a program, with or without the values of its constants."""
+    equations: Sequence[Any] = getattr(program, "jaxpr", program).eqns
+    return equations
+
+
 def in_avals(program: Any) -> list[Any]:
     """Return the types of the inputs of a program."""
     return [variable.aval for variable in parts(program).invars]
