@@ -56,6 +56,7 @@ def test_every_function_is_used():
     """All functions of `linalg` that are about structured matrices have a case of the equivalence tests; the others take lines of numbers."""
     lines = {"solve_toeplitz", "matmul_toeplitz", "solve_circulant"}
     lines |= {"solve_banded", "solveh_banded", "cholesky_banded", "cho_solve_banded"}
+    lines |= {"register_sparse_solver", "use_sparse_solver"}  # no functions of matrices
     functions = {name for name in dir(sa.linalg) if not name.startswith("_")}
     assert functions - {c.name.removeprefix("linalg.") for c in CASES} - lines == {"compress"}  # it chooses a rank
     assert set(cases_factorizations.CASES) <= set(CASES)

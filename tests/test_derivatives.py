@@ -144,6 +144,8 @@ def test_of_nearly_singular_matrices(structure):
 # No solvers or factorisations: the equivalence tests have their first derivatives. `matrix_rank` is an integer.
 OTHERS = {
     "cross",
+    "register_sparse_solver",
+    "use_sparse_solver",
     "diagonal",
     "matrix_rank",
     "matrix_transpose",

@@ -203,7 +203,7 @@ FAULTS = (
     ),
     Fault(
         "wrong sign of a determinant with row exchanges",
-        "_numerics/banded_elimination.py",
+        "_numerics/banded_determinants.py",
         "jnp.where(odd, -one, one)",
         "one",
         "numerics/test_banded_elimination.py::test_slogdet_and_cholesky",

@@ -19,7 +19,6 @@ import numpy as np
 from jax import lax
 from jax.experimental.buffer_callback import buffer_callback
 
-from .._core.dispatch.contexts import host_calls_policy
 from .._core.jax_internals import host_primitive
 
 if TYPE_CHECKING:
@@ -70,9 +69,17 @@ def on_host(
     return found
 
 
+_policies: list[Callable[[], bool]] = []
+
+
+def follow(policy: Callable[[], bool]) -> None:
+    """Let a function tell whether `on_cpu` may call the host, each time that JAX traces."""
+    _policies[:] = [policy]
+
+
 def are_allowed() -> bool:
     """Return whether `on_cpu` may call the host; see `structarrays.host_calls`."""
-    return host_calls_policy.value
+    return all(policy() for policy in _policies)
 
 
 def on_cpu(

@@ -89,8 +89,8 @@ def jacobian(
     >>> def residual(u):
     ...     u = jnp.pad(u, 1)
     ...     return u[2:] - 2.0 * u[1:-1] + u[:-2] - u[1:-1] ** 3
-    >>> sa.jacobian(residual)(jnp.ones(5))
-    Banded(offsets=(-1, 0, 1), shape=(5, 5), dtype=float64)
+    >>> sa.jacobian(residual)(jnp.ones(5)).offsets
+    (-1, 0, 1)
     >>> sa.jacobian(jnp.sin)(jnp.zeros(3))
     Diagonal([1., 1., 1.], shape=(3, 3), dtype=float64)
     """
@@ -207,8 +207,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> import jax.numpy as jnp
     >>> import structarrays as sa
     >>> value, J = sa.linearize(lambda x: x[1:] * x[:-1], jnp.asarray([1.0, 2.0, 3.0]))
-    >>> J
-    Banded(offsets=(0, 1), shape=(2, 3), dtype=float64)
+    >>> type(J).__name__
+    'Banded'
     >>> J @ jnp.ones(3)
     Dense([3., 5.], dtype=float64)
     """
@@ -441,8 +441,11 @@ class _Evaluation:
     """
 
     def __init__(self, program: Any, structure: Any, inputs: Sequence[Any], transposed: bool) -> None:
+        from .._core.jax_internals.comparison import changeable_contents
+
         self.program, self.structure, self.inputs, self.transposed = program, structure, inputs, transposed
         self.compiled = jax.jit(self)
+        self.contents = changeable_contents(program)
 
     def __call__(self, given: Sequence[Any], others: Sequence[Any]) -> tuple[list[Any], list[list[Array]], list[Any]]:
         from .linear_maps import LinearMap, Terms, identity
@@ -467,8 +470,8 @@ class _Evaluation:
         from .._core.jax_internals.comparison import same_program
 
         return (
-            (self.inputs, self.transposed, jax.tree.structure(self.structure))
-            == (other.inputs, other.transposed, jax.tree.structure(other.structure))
+            (self.inputs, self.transposed, self.contents, jax.tree.structure(self.structure))
+            == (other.inputs, other.transposed, other.contents, jax.tree.structure(other.structure))
         ) and same_program(self.program, other.program)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ca
 
 import jax
 
+from ..._numerics.host_calls import follow as follow_host_calls
 from .tracing import compiling
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ densify_policy: Policy[DensifyPolicy] = Policy("densify")
 strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
 host_calls_policy: Policy[bool] = Policy("host_calls")
+follow_host_calls(lambda: host_calls_policy.value)
 sparse_solver_policy: Policy[str] = Policy("sparse_solver")
 active: Policy[Any] = Policy("log")
 

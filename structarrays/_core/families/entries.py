@@ -61,7 +61,7 @@ def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0)
     return kernel(x, *coordinates)
 
 
-_NUMBERS = 1 << 22
+_NUMBERS = 1 << 21
 """Approximate number of elements of whole rows or columns that are computed at a time."""
 
 

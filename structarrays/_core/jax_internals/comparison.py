@@ -1,5 +1,6 @@
 """Comparison of programs: whether two traces of a function are one computation, so that its compiled code can be used again."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from .jaxprs import closed, parts
+from .jaxprs import closed, equations_of, parts
 
 LARGEST = 2**20
 """The largest constant in bytes that is compared by value; larger ones must be the same object."""
@@ -49,6 +50,30 @@ def same_program(first: Any, second: Any) -> bool:
     return same_atoms(a.outvars, b.outvars)
 
 
+def changeable_contents(program: Any) -> list[Any]:
+    """Return hashes of the NumPy arrays in a program, which may be written to after the program has been compiled."""
+    found: list[Any] = []
+
+    def visit(value: Any) -> None:
+        if hasattr(value, "eqns"):
+            visit(tuple(getattr(value, "consts", ())))
+            for equation in equations_of(value):
+                visit(equation.params)
+                visit([atom.val for atom in equation.invars if isinstance(atom, Literal)])
+        elif isinstance(value, Mapping):
+            visit(tuple(value.values()))
+        elif isinstance(value, (tuple, list)):
+            for part in value:
+                visit(part)
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
+            # objects have no content that can be compared
+            known = value.dtype != object
+            found.append(hashlib.blake2b(np.ascontiguousarray(value).tobytes()).digest() if known else object())
+
+    visit(program)
+    return found
+
+
 def _type(atom: Any) -> tuple[Any, ...]:
     aval = atom.aval
     return getattr(aval, "shape", None), getattr(aval, "dtype", None), getattr(aval, "weak_type", None), type(aval)
@@ -56,8 +81,6 @@ def _type(atom: Any) -> tuple[Any, ...]:
 
 def _same_value(x: Any, y: Any) -> bool:
     """Return whether two parameters or constants are certainly equal, including the signs of zeros."""
-    if isinstance(x, np.ndarray) and x.flags.writeable:
-        return False  # it may have changed since the first trace
     if x is y:
         return True
     if isinstance(x, jax.core.Tracer) or isinstance(y, jax.core.Tracer) or type(x) is not type(y):
