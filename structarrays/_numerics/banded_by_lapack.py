@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 # The narrowest bands for which LAPACK is faster than our loops, in linear systems with definite matrices, Cholesky factors, elimination
 # without pivoting and determinants, and elimination with pivoting.
-DEFINITE = 7
-CHOLESKY = 6
-GENERAL = 5
+DEFINITE = 10
+CHOLESKY = 14
+GENERAL = 7
 PIVOTED = 2
 
 

@@ -89,7 +89,7 @@ class TestSystems:
     @pytest.mark.parametrize(("where", "dtype"), WAYS)
     @pytest.mark.parametrize(("batch", "k"), [((), 1), ((2,), 3)])
     def test_definite(self, rng, where, dtype, batch, k):
-        A, dense = definite(rng, 9, dtype, batch)
+        A, dense = definite(rng, 14, dtype, batch)
         b = rng.normal(size=(*batch, N, k)).astype(dtype)
         x = run(where, lambda A, b: sa.linalg.solve(A, b), A, sa.asarray(b))
         assert backward_error(dense, x, b) < 20
@@ -99,7 +99,7 @@ class TestSystems:
     @pytest.mark.parametrize("kind", ["general", "definite"])
     def test_vmap(self, rng, kind):
         """One call for a whole batch, and one factorization for many right-hand sides."""
-        A = definite(rng, 9, batch=(4,))[0] if kind == "definite" else banded(diagonals(rng, 9, 9, batch=(4,)), 9, 9)
+        A = definite(rng, 14, batch=(4,))[0] if kind == "definite" else banded(diagonals(rng, 9, 9, batch=(4,)), 9, 9)
         b = rng.normal(size=(4, N))
         dense = np.asarray(A.to_jax())
         solve = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, b).to_jax()))
@@ -115,7 +115,7 @@ class TestSystems:
     @pytest.mark.parametrize("kind", ["general", "definite"])
     def test_derivatives(self, rng, where, kind):
         """Of the solution, by A and by b, forward and reverse, against NumPy's dense solution."""
-        A, dense = definite(rng, 9) if kind == "definite" else (banded(diagonals(rng, 9, 9, dominant=5.0), 9, 9), None)
+        A, dense = definite(rng, 14) if kind == "definite" else (banded(diagonals(rng, 9, 9, dominant=5.0), 9, 9), None)
         dense = np.asarray(A.to_jax()) if dense is None else dense
         b, c = rng.normal(size=(2, N))
 
@@ -143,7 +143,7 @@ class TestSystems:
         assert np.isfinite(x[0]).all() and np.isnan(x[1]).all()
         assert found.sign[1] == 0 and found.logabsdet[1] == -np.inf
         np.testing.assert_allclose(found.logabsdet[0], np.linalg.slogdet(np.asarray(A.to_jax())[0])[1], rtol=1e-12)
-        D, _ = definite(rng, 9)
+        D, _ = definite(rng, 14)
         indefinite = sa.assume(D - 30 * sa.eye(N), "positive_definite")
         x, factor = run(where, lambda A, b: (sa.linalg.solve(A, b), sa.linalg.cholesky(A)), indefinite, sa.ones(N))
         assert np.isnan(x).all() and np.isnan(np.asarray(factor.diagonal(0))).all()
@@ -157,10 +157,10 @@ class TestSystems:
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_values_that_are_not_finite(self, rng, where, bad):
         """They spread, and raise nothing: eager calls do not take them for singular matrices."""
-        D, _ = definite(rng, 9)
-        values = [np.array(D.diagonal(k)) for k in range(-9, 10)]
-        values[9][7] = bad
-        for A in (banded(values, 9, 9), sa.assume(banded(values, 9, 9), "positive_definite")):
+        D, _ = definite(rng, 14)
+        values = [np.array(D.diagonal(k)) for k in range(-14, 15)]
+        values[14][7] = bad
+        for A in (banded(values, 14, 14), sa.assume(banded(values, 14, 14), "positive_definite")):
             x = run(where, lambda A, b: sa.linalg.solve(A, b), A, sa.ones(N))
             found = [x, np.asarray(sa.linalg.solve(A, sa.ones(N)))] if where == "host" else [x]
             # A row of infinities has the solution zero in exact arithmetic, too.
@@ -168,7 +168,7 @@ class TestSystems:
 
     @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
     def test_scales(self, rng, scale):
-        D, dense = definite(rng, 9)
+        D, dense = definite(rng, 14)
         for A in (scale * D, sa.forget(scale * D)):
             x = np.asarray(sa.linalg.solve(A, scale * sa.ones(N)))
             np.testing.assert_allclose(dense @ x, 1, rtol=1e-9)
@@ -220,11 +220,11 @@ def test_determinants_and_their_derivatives(rng, where, dtype):
 
 
 def test_derivative_of_a_cholesky_factor(rng):
-    D, _ = definite(rng, 7)
-    values = [np.asarray(D.diagonal(k)) for k in range(-7, 8)]
+    D, _ = definite(rng, 14)
+    values = [np.asarray(D.diagonal(k)) for k in range(-14, 15)]
 
     def trace(values):
-        return sa.sum(sa.linalg.cholesky(banded(values, 7, 7))).to_jax()
+        return sa.sum(sa.linalg.cholesky(banded(values, 14, 14))).to_jax()
 
     with sa.host_calls(False):
         expected = jax.jit(jax.grad(trace))(values)
@@ -269,7 +269,7 @@ class TestHostCalls:
         np.testing.assert_allclose(with_host, without, rtol=1e-8, atol=1e-10)
 
     def test_loops_and_conditions(self, rng):
-        D, dense = definite(rng, 9)
+        D, dense = definite(rng, 14)
 
         @jax.jit
         def steps(b):
