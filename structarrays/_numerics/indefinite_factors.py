@@ -39,16 +39,16 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     shapes = (((*batch, n, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), jnp.int32))
     fill = functools.partial(_by_lapack, hermitian=hermitian)
     portable = functools.partial(_by_panels, hermitian=hermitian)
-    lower, main, beside, perm = on_cpu(fill, portable, tuple(jax.ShapeDtypeStruct(*s) for s in shapes), a)
+    lower, main, off_diagonal, perm = on_cpu(fill, portable, tuple(jax.ShapeDtypeStruct(*s) for s in shapes), a)
     lower = triangles.with_diagonal(jnp.tril(lower, -1), 1)
-    below = beside[..., :-1]
+    below = off_diagonal[..., :-1]
     diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
     offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
     return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
 
 
 def _by_lapack(
-    lower: np.ndarray, main: np.ndarray, beside: np.ndarray, perm: np.ndarray, a: np.ndarray, *, hermitian: bool
+    lower: np.ndarray, main: np.ndarray, off_diagonal: np.ndarray, perm: np.ndarray, a: np.ndarray, *, hermitian: bool
 ) -> None:
     """Factor stacks of matrices by LAPACK; a matrix with an element that is not finite has NaN for all elements. `lower`
     has other elements on and above the diagonal.
@@ -62,13 +62,13 @@ def _by_lapack(
     for i in np.ndindex(*a.shape[:-2]):
         largest = np.max(np.abs(a[i].view(a.real.dtype)))
         if not np.isfinite(largest):
-            lower[i], main[i], beside[i], perm[i] = np.nan, np.nan, 0, np.arange(n)
+            lower[i], main[i], off_diagonal[i], perm[i] = np.nan, np.nan, 0, np.arange(n)
             continue
         scale = _scale(largest)
         factors, pivots, _ = factor(np.array(a[i] * scale, order="F"), lower=1, lwork=size, overwrite_a=1)
         main[i] = np.diagonal(factors) / scale
         factors, below, _ = convert(factors, pivots, lower=1, overwrite_a=1)
-        beside[i] = below / scale
+        off_diagonal[i] = below / scale
         lower[i] = factors
         perm[i] = _order(pivots)
 
@@ -96,8 +96,8 @@ def _order(pivots: np.ndarray) -> list[int]:
 
 def _by_panels(a: Array, *, hermitian: bool) -> tuple[Array, ...]:
     factor = functools.partial(_factor, hermitian=hermitian)
-    lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
-    return lower, main, beside, perm.astype(jnp.int32)
+    lower, main, off_diagonal, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
+    return lower, main, off_diagonal, perm.astype(jnp.int32)
 
 
 def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
@@ -118,7 +118,7 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
 
         `left` and `scaled` are L and L D in the panel. Their future columns are zero.
         """
-        start, inside, a, left, scaled, main, beside, perm, position = state
+        start, inside, a, left, scaled, main, off_diagonal, perm, position = state
 
         def column(i: Array) -> Array:
             return conjugated(a[i]) - left @ conjugated(scaled[i])
@@ -141,8 +141,8 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
         left = _added(left, jnp.where(below[:, None], columns @ _inverse(block, two), 0), place)
         scaled = _added(scaled, columns, place)
         main = main.at[k].add(jnp.where(inside, 0, block[0, 0])).at[after].add(jnp.where(two, block[1, 1], 0))
-        beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
-        return start, two, a, left, scaled, main, beside, perm, position
+        off_diagonal = off_diagonal.at[k].set(jnp.where(two, block[1, 0], 0))
+        return start, two, a, left, scaled, main, off_diagonal, perm, position
 
     def panel(i: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         inside, a, lower, *others = state
@@ -155,8 +155,8 @@ def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
     zero, places = jnp.zeros(n, a.dtype), jnp.arange(n)
     count = -(-n // width)
     state = (jnp.array(False), a, jnp.zeros((n, count * width + 1), a.dtype), zero, zero, places, places)
-    _, _, lower, main, beside, perm, _ = lax.fori_loop(0, count, panel, state)
-    return lower[perm, :n], main, beside, perm
+    _, _, lower, main, off_diagonal, perm, _ = lax.fori_loop(0, count, panel, state)
+    return lower[perm, :n], main, off_diagonal, perm
 
 
 def _added(x: Array, part: Array, corner: tuple[int | Array, int | Array]) -> Array:
@@ -179,10 +179,12 @@ def _pivot(column: Array, other: Array, p: Array, r: Array, position: Array) -> 
     """
     k = position[p]
     own, largest = column[p], jnp.where(position[r] > k, column[r], 0)
-    beside = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
+    largest_other = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
     # The quotient is at most one, whereas squares may overflow.
-    stay = (own >= _ALPHA * largest) | (own >= _ALPHA * largest * (largest / jnp.where(beside > 0, beside, 1)))
-    one = stay | (other[r] >= _ALPHA * beside)
+    stay = (own >= _ALPHA * largest) | (
+        own >= _ALPHA * largest * (largest / jnp.where(largest_other > 0, largest_other, 1))
+    )
+    one = stay | (other[r] >= _ALPHA * largest_other)
     # NaN compares as false, and must not request a second row after the last one.
     two = ~one & (k + 1 < len(position))
     return stay | ~(two | one), two

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def eigenvalues(storage: jax.Array) -> jax.Array:
-    """Return the eigenvalues ``(..., n)``, ascending; NaN for a matrix with an element that is not finite."""
+    """Return the eigenvalues ``(..., n)``, ascending; NaN for a matrix with an element that is not finite, and without convergence."""
     *batch, _, n = storage.shape
     result = jax.ShapeDtypeStruct((*batch, n), storage.real.dtype)
     return on_host(_eigenvalues, (result,), storage)[0]
@@ -41,7 +41,8 @@ def _eigenvalues(storage: np.ndarray) -> tuple[np.ndarray]:
     values = np.full((*batch, n), np.nan, storage.real.dtype)
     for i in np.ndindex(*batch):
         if np.isfinite(storage[i]).all():
-            values[i] = eigvals_banded(storage[i], lower=True, check_finite=False)
+            with contextlib.suppress(np.linalg.LinAlgError):  # no convergence
+                values[i] = eigvals_banded(storage[i], lower=True, check_finite=False)
     return (values,)
 
 
@@ -54,32 +55,34 @@ def tridiagonal_eigenpairs(storage: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     *batch, _, n = storage.shape
     real, complex_ = storage.real.dtype, jnp.iscomplexobj(storage)
-    main, beside = storage[..., 0, :].real, storage[..., 1, :-1]
+    main, off_diagonal = storage[..., 0, :].real, storage[..., 1, :-1]
     if complex_:
-        size = jnp.abs(beside)
-        turns = jnp.cumprod(jnp.where(size == 0, 1, beside / jnp.where(size == 0, 1, size)), axis=-1)
+        size = jnp.abs(off_diagonal)
+        turns = jnp.cumprod(jnp.where(size == 0, 1, off_diagonal / jnp.where(size == 0, 1, size)), axis=-1)
         turns = jnp.concatenate([jnp.ones_like(turns[..., :1]), turns / jnp.abs(turns)], axis=-1)
-        beside = size
+        off_diagonal = size
     results = jax.ShapeDtypeStruct((*batch, n), real), jax.ShapeDtypeStruct((*batch, n, n), real)
-    values, vectors = on_cpu(_by_stevd, _by_dense_form, results, main, beside)
+    values, vectors = on_cpu(_by_stevd, _by_dense_form, results, main, off_diagonal)
     return values, turns[..., None] * vectors if complex_ else vectors
 
 
-def _by_stevd(values: np.ndarray, vectors: np.ndarray, main: np.ndarray, beside: np.ndarray) -> None:
+def _by_stevd(values: np.ndarray, vectors: np.ndarray, main: np.ndarray, off_diagonal: np.ndarray) -> None:
     from scipy.linalg import eigh_tridiagonal, lapack
 
     driver = "stevd" if hasattr(lapack, "dstevd") else "stev"  # for older versions of SciPy
     for i in np.ndindex(*main.shape[:-1]):
         values[i], vectors[i] = np.nan, np.nan
-        if np.isfinite(main[i]).all() and np.isfinite(beside[i]).all():
+        if np.isfinite(main[i]).all() and np.isfinite(off_diagonal[i]).all():
             with contextlib.suppress(np.linalg.LinAlgError):  # no convergence
-                values[i], vectors[i] = eigh_tridiagonal(main[i], beside[i], check_finite=False, lapack_driver=driver)
+                values[i], vectors[i] = eigh_tridiagonal(
+                    main[i], off_diagonal[i], check_finite=False, lapack_driver=driver
+                )
 
 
-def _by_dense_form(main: jax.Array, beside: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _by_dense_form(main: jax.Array, off_diagonal: jax.Array) -> tuple[jax.Array, jax.Array]:
     n = main.shape[-1]
     values, vectors = jnp.linalg.eigh(
-        bands.to_dense([beside, main, beside], (-1, 0, 1), (n, n)), symmetrize_input=False
+        bands.to_dense([off_diagonal, main, off_diagonal], (-1, 0, 1), (n, n)), symmetrize_input=False
     )
     return values, vectors
 
