@@ -362,7 +362,7 @@ def _differentiated(
 ) -> tuple[Any, Any, Any]:
     """Return the value of a function, its Jacobian, and the auxiliary result."""
     # Imported late, since they need parts of JAX that take as long to import as the whole package.
-    from . import rules_linear, rules_linear_control  # noqa: F401 (they register rules)
+    from . import rules_linear, rules_linear_control, rules_linear_sums  # noqa: F401 (they register rules)
     from .linear_programs import NeedsReverseModeError
 
     which, single = numbers
