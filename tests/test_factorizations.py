@@ -550,3 +550,9 @@ A, B = sa.eye(3).to_dense(), sa.ones((3, 2))
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_ldl_of_empty_matrices():
+    for shape in ((0, 0), (0, 3, 3), (2, 0, 0)):
+        lower, d, perm = sa.linalg.ldl(sa.zeros(shape))
+        assert lower.shape == d.shape == shape and perm.shape == shape[:-1]

@@ -402,3 +402,11 @@ def test_what_is_assumed_holds_for_the_dense_form():
             root = sa.linalg.sqrtm(sa.assume(x, "positive_semidefinite"))
             assert root.dtype == np.float64
             np.testing.assert_allclose(np.asarray(root), 2 / np.sqrt(n), rtol=1e-6)
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((3, 3)), np.ones((3, 3)), np.diag([1.0, 0.0, 2.0]), np.eye(3, k=1)])
+def test_square_roots_of_singular_matrices_warn_of_nothing(matrix, recwarn):
+    with sa.errstate(linalg="nan"):
+        root = np.asarray(sa.linalg.sqrtm(sa.asarray(matrix)))
+    assert not recwarn.list
+    assert np.isnan(root).all() or np.allclose(root @ root, matrix)

@@ -36,6 +36,8 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     conjugate transpose.
     """
     *batch, n, _ = a.shape
+    if a.size == 0:
+        return a, a, jnp.zeros((*batch, n), jnp.int32)
     shapes = (((*batch, n, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), a.dtype), ((*batch, n), jnp.int32))
     fill = functools.partial(_by_lapack, hermitian=hermitian)
     portable = functools.partial(_by_panels, hermitian=hermitian)

@@ -368,7 +368,7 @@ def _differentiated(
     which, single = numbers
     flat = _flattened(name, fun, which, has_aux, holomorphic, args, kwargs)
     if mode == "reverse":
-        values, aux, matrices = _reverse(flat)
+        values, aux, matrices = _reverse(name, flat)
     else:
         try:
             values, aux, matrices = _forward(flat)
@@ -378,7 +378,7 @@ def _differentiated(
                     f"{name}: mode must be 'reverse' or 'auto' for a function with a jax.custom_vjp, which has no derivative "
                     "in forward mode, got 'forward'"
                 ) from None
-            values, aux, matrices = _reverse(flat)
+            values, aux, matrices = _reverse(name, flat)
     tree, were_arrays = flat.result
     rows = []
     for row in matrices:
@@ -391,6 +391,10 @@ def _differentiated(
 
 def _shapes(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(jnp.shape(a), jnp.result_type(a)) for a in arrays]
+
+
+def _is_complex(x: Any) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jnp.complexfloating))
 
 
 def _forward(flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
@@ -407,11 +411,16 @@ def _forward(flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
     return values, aux, matrices
 
 
-def _reverse(flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
+def _reverse(name: str, flat: _Flat) -> tuple[list[Any], list[Any], list[list[Array]]]:
     """Do the same with the derivative in reverse mode."""
     count = len(flat.given)
     shapes, others = _shapes(flat.given), _shapes(flat.others)
     results = jax.eval_shape(lambda given, others: flat.function(given, others)[0], shapes, others)
+    if any(_is_complex(r) for r in results) and not all(map(_is_complex, shapes)):
+        raise TypeError(
+            f"{name}: mode must be 'forward' for a complex value of real arguments, got the reverse mode; use the forward mode, "
+            "or return the real and the imaginary part"
+        )
 
     def pulled(*inputs: Any) -> tuple[Any, Any, Any]:
         given, rest = inputs[:count], inputs[count:]

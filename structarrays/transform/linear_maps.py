@@ -239,13 +239,14 @@ def number_of_entries(x: LinearMap) -> int:
 
 
 def data_on(x: LinearMap, rows: np.ndarray, columns: np.ndarray) -> jax.Array:
-    """Return the coefficients of a map at sorted coordinates, which include its own; the others are zero."""
+    """Return the coefficients of a map at sorted coordinates, zero where it has none; its other coefficients are dropped."""
     x = canonical(x)
-    if len(x.rows) == len(rows):
-        return x.data
     own, wanted = x.rows * max(x.inputs, 1) + x.columns, rows * max(x.inputs, 1) + columns
-    places = np.searchsorted(wanted, own)
-    return jnp.zeros(len(rows), x.dtype).at[barred(as_indices(places))].set(x.data, unique_indices=True)
+    if np.array_equal(own, wanted):
+        return x.data
+    kept = np.flatnonzero(np.isin(own, wanted))
+    places, data = np.searchsorted(wanted, own[kept]), take(x.data, kept)
+    return jnp.zeros(len(rows), x.dtype).at[barred(as_indices(places))].set(data, unique_indices=True)
 
 
 def take(data: jax.Array, places: np.ndarray) -> jax.Array:

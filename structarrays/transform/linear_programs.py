@@ -44,6 +44,8 @@ class Plain:
     """An array that depends on no linear input, and that is unknown when the pattern is determined."""
 
     value: Any
+    zero: bool = False
+    """Whether all elements are known to be zero, as for the tangent of a constant."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,6 +67,24 @@ def is_map(value: Any) -> bool:
 def is_static(value: Any) -> bool:
     """Return whether a value is a constant of the program."""
     return not isinstance(value, (Plain, LinearMap, jax.core.Tracer))
+
+
+def is_zero(value: Any) -> bool:
+    """Return whether a value is a map, or known to be zero.
+
+    The derivative of most primitives is linear, so that values other than maps are zero. A custom derivative may combine a tangent
+    with any other value; the dense form then serves.
+    """
+    if isinstance(value, Plain):
+        return value.zero
+    return is_map(value) or (is_static(value) and _vanishes(value))
+
+
+def _vanishes(constant: Any) -> bool:
+    dtype = getattr(constant, "dtype", None)
+    if dtype is not None and jax.numpy.issubdtype(dtype, jax.dtypes.extended):
+        return False
+    return not np.any(np.asarray(constant))
 
 
 def value_of(value: Any) -> Any:
@@ -96,18 +116,43 @@ class LinearInterpreter(Interpreter):
 
     def _evaluate_plain(self, equation: Any, values: Sequence[Any], used: Sequence[bool] | None) -> Sequence[Any]:
         """Evaluate an equation that depends on no linear input."""
-        known = all(map(is_static, values)) and not equation.effects
+        name = equation.primitive.name
+        known = all(map(is_static, values)) and not equation.effects and not _contains(equation, "pure_callback")
         if known and all(map(_is_small, equation.outvars)):
             with jax.ensure_compile_time_eval():
                 results = bind(equation, values)
             results = results if isinstance(results, list) else [results]
             return [Plain(r) if isinstance(r, jax.core.Tracer) else r for r in results]
-        program = inner_program(equation) if equation.primitive.name in ("jit", "closed_call") else None
-        if program is not None and any(_is_integer(variable) for variable in equation.outvars):
+        program = inner_program(equation) if name in ("jit", "closed_call") else None
+        if program is not None and (any(map(_is_integer, equation.outvars)) or any(map(is_zero, values))):
             return self.run(program, *values, needed=used)
         results = bind(equation, [value_of(v) for v in values])
-        return [Plain(r) for r in (results if isinstance(results, list) else [results])]
+        zero = _remains_zero(name, values)
+        return [Plain(r, zero) for r in (results if isinstance(results, list) else [results])]
 
+
+def _remains_zero(name: str, values: Sequence[Any]) -> bool:
+    """Return whether a primitive certainly returns zero for these operands."""
+    if name in _ZERO_FOR_ONE:
+        return any(map(is_zero, values))
+    places = _ZERO_FOR.get(name)
+    return places is not None and bool(values) and all(map(is_zero, values[places]))
+
+
+_ZERO_FOR_ONE = {"mul", "dot_general", "conv_general_dilated"}
+"""Primitives that are zero if one operand is."""
+
+_LINEAR = """add add_any broadcast_in_dim complex concatenate conj convert_element_type copy copy_p cumsum neg pad real imag
+reduce_precision reduce_sum reshape rev slice squeeze stack sub tile transpose"""
+_ZERO_FOR = {name: slice(None) for name in _LINEAR.split()} | {
+    "div": slice(1),
+    "dynamic_slice": slice(1),
+    "dynamic_update_slice": slice(2),
+    "gather": slice(1),
+    "scatter-add": slice(0, 3, 2),
+    "select_n": slice(1, None),
+}
+"""The operands for which a primitive is zero if they are."""
 
 KEEP_COLUMNS = {"scan", "while", "cond"}
 """The primitives whose rules accept maps in the dense form."""

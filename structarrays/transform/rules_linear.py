@@ -16,6 +16,7 @@ from .linear_maps import (
     Entries,
     LinearMap,
     Terms,
+    TooManyEntriesError,
     added,
     canonical,
     entries_of,
@@ -26,7 +27,7 @@ from .linear_maps import (
     selected,
     take,
 )
-from .linear_programs import is_map, is_static, rule, value_of
+from .linear_programs import is_map, is_static, is_zero, rule, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +82,8 @@ def _div_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 @rule("add", "add_any", "sub")
 def _add_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
-    # A program is linear in its linear inputs, so an operand that does not depend on them is zero.
+    if not (is_zero(x) and is_zero(y)):
+        return NotImplemented
     shape = shape_of(equation)
     negative = equation.primitive.name == "sub"
     if is_map(y) and negative:
@@ -93,6 +95,8 @@ def _add_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 @rule("complex")
 def _complex_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
+    if not (is_zero(x) and is_zero(y)):
+        return NotImplemented
     shape = shape_of(equation)
     parts = [
         scaled(_fitted(part, shape), make)
@@ -107,7 +111,7 @@ def _complex_rule(interpreter: Any, equation: Any, x: Any, y: Any) -> Any:
 
 @rule("select_n")
 def _select_rule(interpreter: Any, equation: Any, which: Any, *cases: Any) -> Any:
-    if is_map(which):
+    if is_map(which) or not all(map(is_zero, cases)):
         return NotImplemented
     shape = shape_of(equation)
     parts = []
@@ -209,6 +213,8 @@ def element(x: LinearMap, i: int, axis: int = 0) -> LinearMap:
 
 @rule("concatenate")
 def _concatenate_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
+    if not all(map(is_zero, values)):
+        return NotImplemented
     axis, start, pairs = equation.params["dimension"], 0, []
     for value, variable in zip(values, equation.invars, strict=True):
         pairs.append((start, value if is_map(value) else None))
@@ -223,6 +229,8 @@ def _stack_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
 
 def stacked(shape: Shape, axis: int, values: Sequence[Any]) -> LinearMap:
     """Return the map whose result is a stack of results."""
+    if not all(map(is_zero, values)):
+        raise TooManyEntriesError
     inner = tuple(1 if i == axis else n for i, n in enumerate(shape))
     pairs = [
         (i, selected(v, numbered(v.shape).reshape(inner), lambda data: data.reshape(inner)) if is_map(v) else None)
@@ -233,6 +241,8 @@ def stacked(shape: Shape, axis: int, values: Sequence[Any]) -> LinearMap:
 
 @rule("pad")
 def _pad_rule(interpreter: Any, equation: Any, x: Any, padding: Any) -> Any:
+    if not (is_zero(x) and is_zero(padding)):
+        return NotImplemented
     config = equation.params["padding_config"]
     zero = jnp.zeros((), equation.outvars[0].aval.dtype)
     parts = []
@@ -308,7 +318,7 @@ def _window(starts: Sequence[Any], sizes: Sequence[int], shape: Shape) -> tuple[
 
 @rule("dynamic_update_slice")
 def _dynamic_update_slice_rule(interpreter: Any, equation: Any, x: Any, update: Any, *starts: Any) -> Any:
-    if not all(map(is_static, starts)):
+    if not all(map(is_static, starts)) or not (is_zero(x) and is_zero(update)):
         return NotImplemented
     shape = shape_of(equation)
     key = _window(starts, equation.invars[1].aval.shape, shape)
@@ -327,7 +337,7 @@ def _dynamic_update_slice_rule(interpreter: Any, equation: Any, x: Any, update: 
 
 @rule("scatter-add", "scatter")
 def _scatter_rule(interpreter: Any, equation: Any, x: Any, indices: Any, update: Any) -> Any:
-    if not is_static(indices):
+    if not is_static(indices) or not (is_zero(x) and is_zero(update)):
         return NotImplemented
     p, shape = equation.params, shape_of(equation)
     adds = equation.primitive.name == "scatter-add"

@@ -14,8 +14,8 @@ import numpy as np
 from jax import lax
 
 from .._core.jax_internals.equations import CondCall, ScanCall, UnrecognisedEquation, WhileCall
-from .linear_maps import Columns, Entries, LinearMap, TooManyEntriesError, canonical, data_on
-from .linear_programs import Plain, count_equations, is_map, is_static, rule, value_of
+from .linear_maps import FEW_ENTRIES, Columns, Entries, LinearMap, TooManyEntriesError, canonical, data_on
+from .linear_programs import Plain, count_equations, is_map, is_static, is_zero, rule, value_of
 from .rules_linear import element, stacked
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def _data(x: Any, pattern: Pattern | None, aval: Any) -> jax.Array:
     """Return the array that represents a value: coefficients on a pattern, or the value itself."""
     if pattern is None:
         return jnp.asarray(value_of(x), aval.dtype)
-    if not is_map(x):  # a value that does not depend on the inputs is zero
+    if isinstance(x, Columns) or not is_zero(x):
+        raise TooManyEntriesError
+    if not is_map(x):
         return jnp.zeros(len(pattern.rows), aval.dtype)
     return data_on(x, pattern.rows, pattern.columns)
 
@@ -126,7 +128,7 @@ def _scan_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
         return _unrolled(interpreter, call, equation, consts, carry, rows)
     stacks = [_stack_of(v) if is_map(v) else (jnp.asarray(value_of(v)), None) for v in rows]
     if any(stack is None for stack in stacks):
-        if call.length <= 4 * UNROLLED_STEPS:
+        if call.length <= 4 * UNROLLED_STEPS and call.length * count_equations(call.body) <= UNROLLED_EQUATIONS:
             return _unrolled(interpreter, call, equation, consts, carry, rows)
         return NotImplemented
     return _scanned(interpreter, call, equation, consts, carry, stacks)
@@ -140,7 +142,7 @@ def _stack_of(x: LinearMap) -> tuple[jax.Array, Pattern] | None:
     length, shape = x.shape[0], x.shape[1:]
     size, width = int(np.prod(shape)), max(x.inputs, 1)
     keys = np.unique(x.rows % max(size, 1) * width + x.columns)
-    if length * len(keys) > 4 * len(x.rows):
+    if length * len(keys) > max(4 * len(x.rows), FEW_ENTRIES):
         return None
     pattern = Pattern(shape, x.inputs, *np.divmod(keys, width))
     everywhere = np.tile(keys, length)
@@ -155,7 +157,8 @@ def _row(value: Any, t: int) -> Any:
     if is_map(value):
         return element(value, t)
     if is_static(value):
-        return np.asarray(value)[t]
+        with jax.ensure_compile_time_eval():
+            return value[t] if isinstance(value, jax.Array) else np.asarray(value)[t]
     return Plain(lax.index_in_dim(value_of(value), t, keepdims=False))
 
 
@@ -186,23 +189,21 @@ def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry
     rows = [data for data, _ in stacked_rows]
     row_patterns = [pattern for _, pattern in stacked_rows]
 
-    def step(patterns: Sequence[Pattern | None], data: Sequence[jax.Array], each: Sequence[jax.Array]) -> list[Any]:
-        result: list[Any] = interpreter.run(
-            call.body, *consts, *map(_value, data, patterns), *map(_value, each, row_patterns)
-        )
+    def step(values: Sequence[Any], each: Sequence[jax.Array]) -> list[Any]:
+        result: list[Any] = interpreter.run(call.body, *consts, *values, *map(_value, each, row_patterns))
         return result
 
-    def one_step(patterns: Sequence[Pattern | None]) -> list[Pattern | None]:
-        data = [jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)]
-        return _patterns(lambda: step(patterns, data, [jnp.zeros(v.shape[1:], v.dtype) for v in rows]))
+    def one_step(patterns: Sequence[Pattern | None], vanish: Sequence[bool]) -> list[Pattern | None]:
+        each = [jnp.zeros(v.shape[1:], v.dtype) for v in rows]
+        return _patterns(lambda: step(_placeholders(patterns, avals, vanish), each))
 
-    found = _closed_under(one_step, start, call.carry, call.length)
+    found = _closed_under(one_step, start, list(map(is_zero, carry)), call.length)
     if found is None:
         return NotImplemented
     patterns, stack_patterns = found
 
     def body(data: list[jax.Array], each: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
-        results = step(patterns, data, each)
+        results = step(list(map(_value, data, patterns)), each)
         new, stack = call.split_results(results)
         shapes = [v.aval for v in equation.outvars[call.carry :]]
         return list(map(_data, new, patterns, avals)), list(map(_data, stack, stack_patterns, shapes))
@@ -222,19 +223,30 @@ def _scanned(interpreter: Any, call: ScanCall, equation: Any, consts: Any, carry
     return results
 
 
+def _placeholders(patterns: Sequence[Pattern | None], avals: Sequence[Any], vanish: Sequence[bool]) -> list[Any]:
+    """Return values of a loop with these patterns. Those without a pattern are ordinary arrays, or zeros."""
+    return [
+        Plain(jnp.zeros(a.shape, a.dtype), v) if p is None else p.with_data(jnp.zeros(len(p.rows), a.dtype))
+        for p, a, v in zip(patterns, avals, vanish, strict=True)
+    ]
+
+
 def _closed_under(
-    step: Callable[[Sequence[Pattern | None]], list[Pattern | None]],
+    step: Callable[[Sequence[Pattern | None], Sequence[bool]], list[Pattern | None]],
     patterns: list[Pattern | None],
-    count: int,
+    vanish: Sequence[bool],
     length: int | None,
 ) -> tuple[list[Pattern | None], list[Pattern | None]] | None:
     """Return the union of the patterns of all steps of a loop: of carried values and of the other results; None if they
     grow for too long.
+
+    `vanish` tells which values are zero at the beginning. In the first step a tangent may still be such a zero.
     """
+    count = len(patterns)
     for done in range(ROUNDS):
-        found = step(patterns)
+        found = step(patterns, vanish if done == 0 else [False] * count)
         larger = list(map(_joined, patterns, found[:count]))
-        if all(
+        if (done or not any(vanish)) and all(
             x is y or (x is not None and y is not None and x.equals(y)) for x, y in zip(patterns, larger, strict=True)
         ):
             return patterns, found[count:]
@@ -258,15 +270,14 @@ def _while_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
     avals = [v.aval for v in equation.outvars]
     start: list[Pattern | None] = [_pattern(v) if is_map(v) else None for v in carry]
 
-    def step(patterns: Sequence[Pattern | None], data: Sequence[jax.Array]) -> list[Any]:
-        result: list[Any] = interpreter.run(call.body, *held, *map(_value, data, patterns))
+    def step(values: Sequence[Any]) -> list[Any]:
+        result: list[Any] = interpreter.run(call.body, *held, *values)
         return result
 
-    def one_step(patterns: Sequence[Pattern | None]) -> list[Pattern | None]:
-        data = [jnp.zeros(a.shape if p is None else len(p.rows), a.dtype) for p, a in zip(patterns, avals, strict=True)]
-        return _patterns(lambda: step(patterns, data))
+    def one_step(patterns: Sequence[Pattern | None], vanish: Sequence[bool]) -> list[Pattern | None]:
+        return _patterns(lambda: step(_placeholders(patterns, avals, vanish)))
 
-    found = _closed_under(one_step, start, len(carry), None)
+    found = _closed_under(one_step, start, list(map(is_zero, carry)), None)
     if found is None:
         return NotImplemented
     patterns, _ = found
@@ -277,7 +288,7 @@ def _while_rule(interpreter: Any, equation: Any, *values: Any) -> Any:
 
     results = lax.while_loop(
         condition,
-        lambda data: list(map(_data, step(patterns, data), patterns, avals)),
+        lambda data: list(map(_data, step(list(map(_value, data, patterns))), patterns, avals)),
         list(map(_data, carry, patterns, avals)),
     )
     return list(map(_value, results, patterns))

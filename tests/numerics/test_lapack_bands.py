@@ -286,6 +286,13 @@ class TestHostCalls:
             np.testing.assert_allclose(total, b.sum(), rtol=1e-7)
         np.testing.assert_allclose(last, b, rtol=1e-7)
 
+    def test_without_jit(self, rng):
+        A = banded(diagonals(rng, 9, 9), 9, 9)
+        dense = np.asarray(A.to_jax())
+        with jax.disable_jit():
+            np.testing.assert_allclose(sa.linalg.solve(A, sa.ones(N)), np.linalg.solve(dense, np.ones(N)), rtol=1e-8)
+            np.testing.assert_allclose(sa.linalg.slogdet(A).logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-12)
+
     def test_many_threads(self, rng):
         """Twenty threads solve at the same time, each its own system, with one compiled function."""
         solve = jax.jit(lambda A, b: sa.linalg.solve(A, b).to_jax())
@@ -319,6 +326,9 @@ A = sa.Banded([rng.normal(size=(8, n - abs(k))) + 9 * (k == 0) for k in offsets]
 b = rng.normal(size=(8, n, 1))
 solve = jax.jit(jax.shard_map(sa.linalg.solve, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P("i"), check_vma=False))
 x = np.asarray(solve(A, sa.asarray(b)))
+logdet = lambda A: sa.linalg.slogdet(A).logabsdet.to_jax()
+checked = jax.jit(jax.shard_map(logdet, mesh=mesh, in_specs=P("i"), out_specs=P("i")))  # check_vma=True
+assert np.allclose(checked(A), np.linalg.slogdet(np.asarray(A.to_jax()))[1])
 assert np.allclose(x, np.linalg.solve(np.asarray(A.to_jax()), b))
 print("right")
 """

@@ -429,3 +429,98 @@ def test_solvers_in_the_function():
         for mode in ("forward", "reverse"):
             found = sa.jacobian(lambda u, A=matrix: sa.linalg.solve(A, u), mode=mode)(u)
             np.testing.assert_allclose(found.to_dense(), inverse, rtol=1e-10, atol=1e-14)
+
+
+def _stacking_jvp():
+    @jax.custom_jvp
+    def square(x):
+        return x * x
+
+    @square.defjvp
+    def rule(primals, tangents):
+        both = jnp.stack([primals[0], tangents[0]])
+        return square(primals[0]), 2 * both[0] * both[1]
+
+    return square
+
+
+def _concatenating_vjp():
+    @jax.custom_vjp
+    def square(x):
+        return x * x
+
+    def backward(x, cotangent):
+        both = jnp.concatenate([cotangent, x])
+        return (2 * both[: x.size] * both[x.size :],)
+
+    square.defvjp(lambda x: (x * x, x), backward)
+    return square
+
+
+@pytest.mark.parametrize("function", [_stacking_jvp(), _concatenating_vjp()])
+def test_custom_derivatives_that_join_tangents_with_other_values(function):
+    """A derivative need not be linear in each of its equations: what is joined with a tangent is not always zero."""
+    x = jnp.asarray([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(sa.jacobian(function)(x).to_dense(), np.diag([2.0, 4.0, 6.0]))
+
+
+@pytest.mark.parametrize("mode", ["auto", "reverse"])
+def test_differential_equations(mode):
+    from jax.experimental.ode import odeint
+
+    def solution(u):
+        return odeint(lambda y, t: -(y**2) + jnp.roll(y, 1), u, jnp.asarray([0.0, 0.5, 1.0]))
+
+    u = jnp.asarray([1.0, 0.5, 2.0])
+    expected = jax.jacrev(solution)(u).reshape(9, 3)
+    np.testing.assert_allclose(sa.jacobian(solution, mode=mode)(u).to_dense(), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("steps", [64, 65, 66, 99, 101])
+def test_long_loops_whose_patterns_grow_until_the_end(mode, steps):
+    def moved(u):
+        return jax.lax.scan(lambda c, _: (0.99 * jnp.roll(c, 1), c[0]), u, None, length=steps)
+
+    def mixed(u):
+        def step(carry, _):
+            a, b = carry
+            return (jnp.roll(b, 1), jnp.sin(a) + b), None
+
+        return jax.lax.scan(step, (u, jnp.zeros_like(u)), None, length=steps)[0]
+
+    u = jnp.asarray(np.random.default_rng(0).normal(size=150))
+    for function in (moved, mixed):
+        found = sa.jacobian(function, mode=mode)(u)
+        for a, b in zip(found, jax.jacfwd(function)(u), strict=True):
+            np.testing.assert_allclose(a.to_dense(), b, rtol=1e-10, atol=1e-12)
+
+
+def test_complex_values_of_real_arguments():
+    u = jnp.arange(3.0)
+    np.testing.assert_allclose(sa.jacobian(lambda u: u * (1 + 2j))(u).to_dense(), (1 + 2j) * np.eye(3))
+    with pytest.raises(TypeError, match="jacobian: mode must be 'forward' for a complex value of real arguments"):
+        sa.jacobian(lambda u: u * (1 + 2j), mode="reverse")(u)
+
+
+def test_a_read_only_view_whose_base_changes():
+    base = np.ones(2)
+    view = np.broadcast_to(base, (2, 2))
+    u = jnp.arange(2.0)
+
+    def function(u):
+        return jax.lax.scan(lambda c, _: (c * view[0] + 1, None), u, None, length=1)[0]
+
+    for value in (1.0, 7.0):
+        base[:] = value
+        np.testing.assert_allclose(sa.jacobian(function)(u).to_dense(), value * np.eye(2))
+
+
+def test_loops_over_random_keys():
+    keys = jax.random.split(jax.random.key(0), 3)
+
+    def noisy(u):
+        return jax.lax.scan(lambda c, key: (c * jax.random.normal(key), None), u, keys)[0]
+
+    u = jnp.arange(4.0)
+    np.testing.assert_allclose(sa.jacobian(noisy)(u).to_dense(), jax.jacfwd(noisy)(u), rtol=1e-12)

@@ -112,7 +112,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         if unknown or not arrays:
             self._plan(arrays, unknown)  # raises
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            early: R = self._eagerly(self.eager, arrays, {})
+            early: R = self._eagerly(self.eager, tuple(map(lift, arrays)), {})
             if early is not NotImplemented:
                 return early
         if COMPILED_CALL.active and within_function():

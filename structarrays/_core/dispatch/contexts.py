@@ -247,8 +247,9 @@ def host_calls(allowed: bool = True) -> Iterator[None]:
     """Set whether compiled programs for CPUs may call LAPACK by way of Python; a context manager.
 
     By default they may, where that is faster. JAX does not store programs with such calls in its cache on disk. With
-    ``host_calls(False)`` every algorithm is compiled by XLA. Programs for other devices and programs of `jax.export` call LAPACK never.
-    Algorithms that exist on the host alone, such as sparse factorizations, do not depend on this policy.
+    ``host_calls(False)`` every algorithm is compiled by XLA. Programs for other devices and programs of `jax.export`
+    never call LAPACK. Algorithms that exist on the host alone, such as sparse factorizations, do not depend on this
+    policy.
 
     Parameters
     ----------

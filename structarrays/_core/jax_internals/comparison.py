@@ -65,7 +65,7 @@ def changeable_contents(program: Any) -> list[Any]:
         elif isinstance(value, (tuple, list)):
             for part in value:
                 visit(part)
-        elif isinstance(value, np.ndarray) and value.flags.writeable:
+        elif isinstance(value, np.ndarray):  # a view that is read-only may change, too
             # objects have no content that can be compared
             known = value.dtype != object
             found.append(hashlib.blake2b(np.ascontiguousarray(value).tobytes()).digest() if known else object())

@@ -48,7 +48,12 @@ def _primitive() -> Any:
 
     primitive = Primitive("structarrays_host_call")
     primitive.multiple_results = True
-    primitive.def_impl(lambda *arrays, **parameters: jax.jit(functools.partial(primitive.bind, **parameters))(*arrays))
+
+    def evaluate(*arrays: jax.Array, **parameters: Any) -> Any:
+        with jax.disable_jit(False):  # or the compiled call would evaluate the primitive again
+            return jax.jit(functools.partial(primitive.bind, **parameters))(*arrays)
+
+    primitive.def_impl(evaluate)
     primitive.def_abstract_eval(_abstract_results)
     mlir.register_lowering(primitive, _lower)
     batching.primitive_batchers[primitive] = _batch
@@ -60,13 +65,18 @@ def _abstract_results(*operands: Any, results: tuple[jax.ShapeDtypeStruct, ...],
     from jax.core import ShapedArray
 
     varying = [operand for operand in operands if getattr(getattr(operand, "mat", None), "varying", None)]
-    kinds = {operand.mat for operand in varying}
-    if len(kinds) > 1:
+    if len({operand.mat for operand in varying}) > 1:
         raise ValueError(
             "this solver calls LAPACK, which needs operands that vary over the same axes of the mesh; pass check_vma=False to jax.shard_map"
         )
-    options = {"manual_axis_type": kinds.pop()} if kinds else {}
-    return [ShapedArray(result.shape, result.dtype, **options) for result in results]
+    found = []
+    for result in results:
+        options: dict[str, Any] = {}
+        if varying:
+            spec = jax.sharding.PartitionSpec(*[None] * len(result.shape))
+            options = {"manual_axis_type": varying[0].mat, "sharding": varying[0].sharding.update(spec=spec)}
+        found.append(ShapedArray(result.shape, result.dtype, **options))
+    return found
 
 
 def _lower(

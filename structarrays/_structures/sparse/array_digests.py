@@ -45,7 +45,7 @@ class _Known:
         self.ref = weakref.ref(array, lambda ref: _forget(address, ref))
         self.nbytes = array.nbytes
         self.digest: bytes | None = None
-        self.mark: tuple[int, float] | None = None
+        self.mark: tuple[int, int] | None = None
 
     def has(self, buffer: np.ndarray) -> bool:
         """Return whether a buffer at the address of the array is the whole array."""
@@ -83,27 +83,23 @@ _BLOCK = 1 << 16
 """The number of elements that the checksum of an array processes at a time."""
 
 
-def _mark(array: np.ndarray) -> tuple[int, float]:
-    """Return a checksum of an array: sums of its words and of its numbers with random weights.
+def _mark(array: np.ndarray) -> tuple[int, int]:
+    """Return a checksum of an array: sums of its words, and of the high halves of its words, with random odd weights.
 
-    The first sum shows changes of low bits, the second one changes of high bits, such as signs. If it is NaN, no mark
-    equals another.
+    A change of the low bits of words changes the first sum. A change of the high bits, such as signs, may leave it, since the sum
+    is modulo ``2**64``; it changes the second sum.
     """
-    words, numbers = array.reshape(-1).view(np.uint64), array.reshape(-1).view(array.real.dtype)
-    of_words, of_numbers = 0, 0.0
-    odd, weights = _weights(numbers.dtype)
+    words = array.reshape(-1).view(np.uint64)
+    whole, high, weights = 0, 0, _weights()
     for start in range(0, len(words), _BLOCK):
         part = words[start : start + _BLOCK]
-        of_words = (of_words * 3 + int(np.einsum("i,i", part, odd[: len(part)]))) % (1 << 64)
-    with np.errstate(all="ignore"):
-        for start in range(0, len(numbers), _BLOCK):
-            part = numbers[start : start + _BLOCK]
-            of_numbers = of_numbers * 0.9 + float(part @ weights[: len(part)])
-    return of_words, of_numbers
+        whole = (whole * 3 + int(np.einsum("i,i", part, weights[: len(part)]))) % (1 << 64)
+        high = (high * 3 + int(np.einsum("i,i", part >> np.uint64(32), weights[: len(part)]))) % (1 << 64)
+    return whole, high
 
 
 @functools.cache
-def _weights(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def _weights() -> np.ndarray:
     rng = np.random.default_rng()
-    odd = rng.integers(0, 1 << 63, _BLOCK, np.uint64) * np.uint64(2) + np.uint64(1)
-    return odd, rng.uniform(1, 2, _BLOCK).astype(dtype)
+    odd: np.ndarray = rng.integers(0, 1 << 63, _BLOCK, np.uint64) * np.uint64(2) + np.uint64(1)
+    return odd

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from .array import Sparse
 
-DTYPES = frozenset(
-    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64", "uint32", "uint64", "int16"))
-) | frozenset(map(np.dtype, ("int8", "uint8", "uint16")))
+_NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+DTYPES = frozenset(map(np.dtype, _NAMES.split()))
 """The data types of arithmetic that SciPy's routines and XLA share."""
 
 
@@ -179,9 +178,7 @@ def _shortened(values: np.ndarray, total: int) -> np.ndarray:
     """Return the first elements; a copy, if it saves memory."""
     if 4 * total >= 3 * len(values):
         return values[:total]
-    result = empty(total, values.dtype)
-    result[:] = values[:total]
-    return result
+    return copied(values[:total])
 
 
 # ---- entries --------------------------------------------------------------------------------------------------------
@@ -193,8 +190,8 @@ ROUTINES = {"add": "csr_plus_csr", "subtract": "csr_minus_csr", "multiply": "csr
 def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
     """Return the sum, difference or product of two matrices, element by element, with the entries of the pattern."""
     product = function == "multiply"
-    bound = min(x.nnz, y.nnz) if product else x.nnz + y.nnz
-    found, values = _merged(ROUTINES[function], x, y, values_x, values_y, bound)
+    # A product, too, may have as many entries: SciPy stores NaN where an infinity meets a structural zero.
+    found, values = _merged(ROUTINES[function], x, y, values_x, values_y, x.nnz + y.nnz)
     # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
     if found.nnz == _count(x, y, product) and not (product and np.isnan(values).any()):
         return found, values
@@ -277,10 +274,8 @@ def dense_form(x: Sparse) -> jax.Array | None:
         return None
     # The system gives memory that is zero, and maps only what is written.
     result = _aligned(np.zeros, m * n, x.dtype).reshape(m, n)
-    if x.order == (0, 1):
-        routines().csr_todense(m, n, pattern.starts, pattern.columns, np.asarray(x.data), result.reshape(-1))
-    else:
-        result[pattern.columns, pattern.numbers()] = np.asarray(x.data)
+    first, second = pattern.numbers(), pattern.columns
+    result[(first, second) if x.order == (0, 1) else (second, first)] = np.asarray(x.data)
     whole: jax.Array = jax.device_put(result)
     return whole
 
@@ -361,16 +356,16 @@ def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray 
     The result is None if the dimensions are too large for that.
     """
     count = len(coordinates[0])
-    if routines() is None or max(*sizes, count) >= 2**31 - 1 or sum(sizes) > 4 * count:
+    if routines() is None or max(*sizes, count) >= 2**31 - 2 or sum(sizes) > 4 * count:
         return None
     by = places(count)
     for c, n in zip(coordinates[::-1], sizes[::-1], strict=True):
-        by = sort_stably(np.take(c, by), n, by)
+        by = sort_stably(np.take(c, by), n + 1, by)  # the coordinates of padding are n
     return by
 
 
 def sort_stably(coordinate: np.ndarray, size: int, by: np.ndarray) -> np.ndarray:
-    """Return indices in the order of the coordinates that belong to them."""
+    """Return indices in the order of the coordinates, each below `size`, that belong to them."""
     starts, moved, unused = np.empty(size + 1, np.int32), empty(len(by), np.int32), np.empty(len(by), np.int8)
     coordinate = np.asarray(coordinate, np.int32)
     routines().coo_tocsr(size, 1, len(by), coordinate, by, unused, starts, moved, unused.copy())
@@ -382,7 +377,8 @@ def sort_stably(coordinate: np.ndarray, size: int, by: np.ndarray) -> np.ndarray
 
 def has_values(*arrays: Any) -> bool:
     """Return whether arrays have values in the memory of the host, and results may be made there, too."""
-    checked: bool = jax.config.jax_debug_nans  # type: ignore[attr-defined]  # JAX defines it at run time
+    config: Any = jax.config  # its attributes appear at run time
+    checked = config.jax_debug_nans or config.jax_debug_infs
     return not checked and not compiling() and all(map(_is_local, arrays))
 
 

@@ -196,9 +196,15 @@ class RegisteredFactorization(Factorization):
         self.factors: Any = None
         if self.finite:
             try:
-                self.factors = self._solver.factorize(self.matrix, positive_definite=definite)
+                # A copy, which the solver may overwrite.
+                self.factors = self._solver.factorize(self.matrix.copy(), positive_definite=definite)
             except np.linalg.LinAlgError:
                 return False
+            if not callable(getattr(self.factors, "solve", None)):
+                raise TypeError(
+                    "a registered sparse solver must return factors with a method solve(b, transposed), got "
+                    f"{type(self.factors).__name__}"
+                )
         return self.finite
 
     @functools.cached_property
@@ -214,10 +220,12 @@ class RegisteredFactorization(Factorization):
         return size + int(getattr(self.factors, "nbytes", 0))
 
     def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        x = np.array(self.factors.solve(np.asfortranarray(b), transposed), b.dtype)
+        x = np.asarray(self.factors.solve(np.asfortranarray(b), transposed))
         if x.shape != b.shape:
             raise ValueError(f"solve of a registered sparse solver must return shape {b.shape}, got {x.shape}")
-        return x
+        if not np.can_cast(x.dtype, b.dtype, "same_kind"):
+            raise TypeError(f"solve of a registered sparse solver must return dtype {b.dtype}, got {x.dtype}")
+        return np.array(x, b.dtype)
 
     def _determinant(self) -> tuple[Any, Any]:
         if self.factors is None or not hasattr(self.factors, "slogdet"):
@@ -324,21 +332,27 @@ class Cache:
         with slot.lock:  # only threads with the same matrix wait
             if slot.value is not None:
                 return slot.value
-            if solver == SUPERLU:
-                slot.value = factorize(data, first, second, n, definite)
-            else:
-                slot.value = RegisteredFactorization(data, first, second, n, definite, solver)
+            try:
+                if solver == SUPERLU:
+                    slot.value = factorize(data, first, second, n, definite)
+                else:
+                    slot.value = RegisteredFactorization(data, first, second, n, definite, solver)
+            except BaseException:
+                with self._lock:
+                    if self._slots.get(key) is slot:
+                        del self._slots[key]
+                raise
         self._forget_oldest()
         return slot.value
 
     def _forget_oldest(self) -> None:
         with self._lock:
             sizes = {key: slot.value.nbytes for key, slot in self._slots.items() if slot.value is not None}
-            total = sum(sizes.values())
+            count, total = len(sizes), sum(sizes.values())
             for key in list(sizes)[:-1]:
-                if len(self._slots) <= self.count and total <= self.nbytes:
+                if count <= self.count and total <= self.nbytes:
                     break
-                total -= sizes[key]
+                count, total = count - 1, total - sizes[key]
                 del self._slots[key]
 
 

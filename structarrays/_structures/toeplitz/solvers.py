@@ -26,6 +26,7 @@ from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
+from ..._numerics.host_calls import are_allowed
 from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
 from ..composite.estimates import probes
 from ..composite.inverse import checked_inverse, stays_inverse
@@ -110,6 +111,8 @@ def _explanation(x: Toeplitz, b: jax.Array) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
     if definite:
         directly = "the recursion of Levinson, as it is assumed positive definite; O(n**2)"
+    elif not are_allowed():
+        directly = "elimination with pivots after Fourier transforms, as the matrix is general; O(n**2)"
     else:
         directly = (
             "the recursion of Levinson in SciPy (on a CPU), if the residual is small, and elimination with pivots after Fourier transforms "
@@ -138,7 +141,7 @@ def _few_together(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> 
         return _refined(matrix(values), columns, toeplitz_elimination.times_inverse, b)
 
     def by_recursion(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _first_accepted(_by_recursion(matrix(values), values, b), by_inverse, values, b)
+        return _first_accepted(_by_recursion(matrix, values, b), by_inverse, values, b)
 
     directly = by_inverse if definite else by_recursion
     if n < LARGE:
@@ -160,14 +163,19 @@ def _first_accepted(
     return chosen
 
 
-def _by_recursion(x: Toeplitz, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _by_recursion(
+    matrix: Callable[[jax.Array], Toeplitz], values: jax.Array, b: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Solve by Levinson's recursion; also return whether the residuals are small."""
+    # The residuals of a system with tiny numbers underflow.
+    values, b, unscaled = toeplitz_elimination.scaled_system(values, b)
     size = toeplitz_elimination.row_length(values)[..., None, None]
 
     def approximate(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         return toeplitz_elimination.recursion(values, b), jnp.array(True)
 
-    return refined(x, approximate, b, size, aim=_AIM, accepted=_ACCEPTED)
+    x, ok = refined(matrix(values), approximate, b, size, aim=_AIM, accepted=_ACCEPTED)
+    return unscaled(x), ok
 
 
 def _solve_by(

@@ -19,8 +19,9 @@ Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix A
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,9 @@ from ..._numerics import toeplitz_entries as toeplitz
 from ..._numerics.banded_systems import mapped_together, one_by_one
 from ..._numerics.convolution import cyclic, fast_length
 from . import toeplitz_iterations, toeplitz_recursion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ACCEPTED = 8
 """The largest residual of a column by Levinson's recursion that is accepted, in units of rounding errors."""
@@ -100,8 +104,8 @@ def columns(values: jax.Array, positive_definite: bool) -> Columns:
     n = (values.shape[-1] + 1) // 2
     if positive_definite and n < toeplitz_iterations.LARGE:
         return factor(values, positive_definite).columns
-    run = _columns if n >= toeplitz_iterations.LARGE else _columns_by_recursion
-    return Columns(*mapped_together(lambda values: tuple(run(positive_definite, values)), (True, True, True))(values))
+    run = functools.partial(_columns, positive_definite) if n >= toeplitz_iterations.LARGE else _columns_by_recursion
+    return Columns(*mapped_together(lambda values: tuple(run(values)), (True, True, True))(values))
 
 
 def _columns(positive_definite: bool, values: jax.Array) -> Columns:
@@ -115,27 +119,30 @@ def _columns(positive_definite: bool, values: jax.Array) -> Columns:
     def directly(values: jax.Array, _: jax.Array) -> Columns:
         if positive_definite:
             return factor(values, positive_definite).columns
-        return _columns_by_recursion(positive_definite, values)
+        return _columns_by_recursion(values)
 
     found: Columns = lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
     return found
 
 
-def _columns_by_recursion(positive_definite: bool, values: jax.Array) -> Columns:
+def _columns_by_recursion(values: jax.Array) -> Columns:
     scaled, exponent = _scaled(values)
     unit, s, _ = first_column_and_row(scaled)
     solutions = toeplitz_recursion.solve(scaled, jnp.stack([unit, s], axis=-1))
     found, wanted, _ = _improved(scaled, solutions[..., 0], solutions[..., 1])
     residual = wanted - _product(scaled, found)
-    size = row_length(scaled)[..., None] * jnp.max(jnp.abs(found), axis=-2) + jnp.max(jnp.abs(wanted), axis=-2)
-    small = jnp.max(jnp.abs(residual), axis=-2) <= _ACCEPTED * jnp.finfo(size.dtype).eps * size
+    image, largest = row_length(scaled)[..., None] * jnp.max(jnp.abs(found), axis=-2), jnp.max(jnp.abs(wanted), axis=-2)
+    precision = jnp.finfo(largest.dtype).eps
+    small = jnp.max(jnp.abs(residual), axis=-2) <= _ACCEPTED * precision * (image + largest)
+    # The residual of a much larger solution, of a singular matrix, tells nothing.
+    small &= (precision * image < largest) | (largest == 0)
 
     def accepted(_: jax.Array, found: jax.Array) -> Columns:
         columns = Columns(found[..., 0], found[..., 1], jnp.ones(found.shape[:-2], bool))
         return _scaled_back(columns, exponent)
 
     def directly(values: jax.Array, _: jax.Array) -> Columns:
-        return factor(values, positive_definite).columns
+        return factor(values, False).columns
 
     chosen: Columns = lax.cond(jnp.all(small), accepted, directly, values, found)
     return chosen
@@ -151,9 +158,15 @@ def iterated_if_hermitian(values: jax.Array, b: jax.Array, positive_definite: bo
 
 def recursion(values: jax.Array, b: jax.Array) -> jax.Array:
     """Return approximate solutions by Levinson's recursion, of the linear systems that `iterated` solves; NaN if it fails."""
+    values, b, unscaled = scaled_system(values, b)
+    return unscaled(toeplitz_recursion.solve(values, b))
+
+
+def scaled_system(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
+    """Return a linear system with numbers of about 1, and the function that maps its solution to the solution of this one."""
     values, exponent = _scaled(values)
     columns, exponents = _scaled(b.mT)
-    return _unscaled(toeplitz_recursion.solve(values, columns.mT), exponent, exponents)
+    return values, columns.mT, functools.partial(_unscaled, exponent=exponent, exponents=exponents)
 
 
 def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -318,3 +318,56 @@ def test_results_stay_on_their_device(rng):
     y, _ = pair(rng, "float64")
     placed = jax.device_put(x, jax.devices()[0])
     assert (placed + y).data.devices() == x.data.devices()
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_products_of_disjoint_patterns_with_entries_that_are_not_finite(value):
+    """SciPy stores NaN where an infinity meets a structural zero, so its result has more entries than the pattern."""
+    n, columns = 300, np.arange(10)
+    rows = np.repeat(np.arange(n), 10)
+    x = sa.Sparse(jnp.full(10 * n, value), (rows, np.tile(2 * columns, n)), (n, n))
+    y = sa.Sparse(jnp.full(10 * n, value), (rows, np.tile(2 * columns + 1, n)), (n, n))
+    for _ in range(3):
+        assert (x * y).nnz == 0
+    z = sa.Sparse(jnp.full(20 * n, 2.0), (np.repeat(np.arange(n), 20), np.tile(np.arange(20), n)), (n, n))
+    assert (x * z).nnz == 10 * n and np.array_equal((x * z).data, np.full(10 * n, 2 * value), equal_nan=True)
+
+
+@pytest.mark.parametrize("count", [1, 100, 50_000])
+def test_sorting_of_padding(rng, count):
+    """The coordinates of padding are the size of a dimension, one more than the last row."""
+    sizes = 200, 300
+    inside = [rng.integers(0, n, 1000).astype(np.int32) for n in sizes]
+    padded = [np.append(c, np.full(count, n, np.int32)) for c, n in zip(inside, sizes, strict=True)]
+    order = compressed_rows.sort(padded, sizes)
+    np.testing.assert_array_equal(order, np.lexsort(padded[::-1]))
+
+
+def test_arithmetic_with_padding(rng):
+    x, a = pair(rng, "float64", (300, 200), 3000)
+    y, b = pair(rng, "float64", (200, 300), 3000)
+    upper = jax.jit(sa.triu)(x)
+    assert upper.padded
+    for found, expected in (
+        (upper + y.mT, np.triu(a) + b.T),
+        (upper.mT + y, np.triu(a).T + b),
+        (upper * y.mT, np.triu(a) * b.T),
+        (upper.mT @ upper, np.triu(a).T @ np.triu(a)),
+    ):
+        np.testing.assert_allclose(np.asarray(found.to_dense()), expected, rtol=1e-12)
+
+
+def test_negative_zeros_stay(rng):
+    places = rng.choice(300 * 300, 300, replace=False)
+    for shape, coords in (((300, 300), (places // 300, places % 300)),):
+        x = sa.Sparse(-jnp.zeros(300), coords, shape)
+        assert np.signbit(np.asarray(x.to_dense())).sum() == 300
+        assert np.signbit(np.asarray(x.mT.to_dense())).sum() == 300
+
+
+def test_checks_of_infinities_see_eager_sums(rng):
+    x, _ = pair(rng, "float64")
+    large = sa.Sparse(jnp.full(x.nnz, 1e308), x.coords, x.shape)
+    other = sa.Sparse(jnp.full(1, 1e308), (x.coords[0][:1], x.coords[1][:1]), x.shape)
+    with jax.debug_infs(True), pytest.raises(FloatingPointError):
+        large + other  # noqa: B018

@@ -193,3 +193,47 @@ def test_explain_names_the_solver(calls):
     with sa.linalg.use_sparse_solver("plain"):
         assert "'plain'" in str(sa.explain(sa.linalg.solve, a, sa.asarray(b)))
     assert "SuperLU" in str(sa.explain(sa.linalg.solve, a, sa.asarray(b)))
+
+
+@pytest.mark.parametrize(
+    ("factors", "error"),
+    [
+        (None, "must return factors with a method solve"),
+        (
+            type("Complex", (), {"solve": lambda self, b, transposed: b + 1j})(),
+            "must return dtype float64, got complex128",
+        ),
+        (type("Short", (), {"solve": lambda self, b, transposed: b[:-1]})(), "must return shape"),
+    ],
+)
+def test_solvers_that_break_the_protocol(calls, factors, error):
+    sa.linalg.register_sparse_solver("wrong", lambda matrix, positive_definite: factors)
+    a, _ = system()
+    with sa.linalg.use_sparse_solver("wrong"), pytest.raises(Exception, match=error):
+        sa.linalg.solve(a, sa.ones(a.shape[0])).to_jax().block_until_ready()
+
+
+def test_a_solver_that_overwrites_the_matrix(calls):
+    def factorize(matrix, positive_definite):
+        factors = Factors(matrix.copy(), positive_definite=positive_definite)
+        matrix.data *= 1000
+        return factors
+
+    sa.linalg.register_sparse_solver("overwriting", factorize)
+    a, dense = system()
+    with sa.linalg.use_sparse_solver("overwriting"):
+        np.testing.assert_allclose(sa.linalg.slogdet(a).logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-10)
+
+
+def test_failures_leave_the_cache_as_it_was():
+    cache = sparse_direct.Cache(count=4, nbytes=1 << 30)
+    rows = np.arange(3, dtype=np.int32)
+    kept = [cache.get(np.full(3, value), rows, rows, 3, False) for value in (1.0, 2.0, 3.0)]
+    for value in range(10):
+        with pytest.raises(KeyError):
+            cache.get(np.full(3, 10.0 + value), rows, rows, 3, False, "no such solver")
+    assert len(cache) == 3
+    assert all(
+        cache.get(np.full(3, value), rows, rows, 3, False) is old
+        for value, old in zip((1.0, 2.0, 3.0), kept, strict=True)
+    )

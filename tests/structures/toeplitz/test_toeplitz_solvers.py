@@ -583,3 +583,23 @@ def test_a_sum_with_a_term_of_low_rank_is_solved_by_its_toeplitz_term():
     their_sign, theirs = np.linalg.slogdet(dense)
     assert float(sign) == their_sign
     np.testing.assert_allclose(float(logabsdet), theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e280])
+def test_refinement_at_any_scale(rng, scale):
+    """A small leading element costs the recursion digits, which refinement restores. Residuals must not underflow."""
+    n = 400
+    column, row = rng.normal(size=(2, n))
+    column[0] = row[0] = 1e-6
+    dense = scipy.linalg.toeplitz(column, row)
+    exact = rng.normal(size=n)
+    x = sa.linalg.solve(sa.Toeplitz(scale * column, scale * row), scale * (dense @ exact))
+    assert np.max(np.abs(np.asarray(x) - exact)) < 1e-10 * np.max(np.abs(exact))
+
+
+def test_columns_of_a_numerically_singular_matrix_are_not_accepted():
+    """The residual of a huge solution says nothing: no element of the inverse is as large as it."""
+    kernel = np.exp(-(np.arange(700.0) ** 2) / 50)
+    with sa.errstate(linalg="nan"):
+        inverse = np.asarray(sa.linalg.solve(sa.Toeplitz(kernel, kernel), sa.eye(700).to_dense()))
+    assert np.isnan(inverse).any() or np.max(np.abs(inverse)) < 1e30
