@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
 from ..._numerics.flags import are_defaults, independent
+from ..array.flattening import Opened
 from .tracing import compiling
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     def computed(*args: Any) -> T:
         if not are_defaults():
             return independent(computed)(*args)
+        # With `jax_debug_nans`, JAX calls the function of a program that failed with the arguments of the program.
+        args = tuple(x.x if isinstance(x, Opened) else x for x in args)
         leaves, tree = jax.tree.flatten(args)
         mesh = mesh_of(leaves)
         if mesh is None:

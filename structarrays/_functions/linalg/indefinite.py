@@ -100,7 +100,7 @@ def _ldl_dense(A: Dense, *, lower: bool, hermitian: bool) -> tuple[Dense, Banded
     n, data = A.shape[-1], A.data
     data = (data + (data.mT.conj() if hermitian else data.mT)) / 2
     if n == 0:
-        none, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
+        none, order = (jnp.zeros(data.shape[:-1], data.dtype),), jnp.zeros(data.shape[:-1], jnp.int32)
         return A, bands(none, (0,), (0, 0)), Dense.make((order,))
     # The upper factor is the lower factor of the matrix with reversed rows and columns.
     factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)

@@ -208,7 +208,7 @@ def test_explain_names_the_solver(calls):
 )
 def test_solvers_that_break_the_protocol(calls, factors, error):
     sa.linalg.register_sparse_solver("wrong", lambda matrix, positive_definite: factors)
-    a, _ = system()
+    a, _, _ = system()
     with sa.linalg.use_sparse_solver("wrong"), pytest.raises(Exception, match=error):
         sa.linalg.solve(a, sa.ones(a.shape[0])).to_jax().block_until_ready()
 
@@ -220,7 +220,7 @@ def test_a_solver_that_overwrites_the_matrix(calls):
         return factors
 
     sa.linalg.register_sparse_solver("overwriting", factorize)
-    a, dense = system()
+    a, dense, _ = system()
     with sa.linalg.use_sparse_solver("overwriting"):
         np.testing.assert_allclose(sa.linalg.slogdet(a).logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-10)
 
