@@ -59,7 +59,8 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         if not are_defaults():
             return independent(computed)(*args)
         # With `jax_debug_nans`, JAX calls the function of a program that failed with the arguments of the program.
-        args = tuple(x.x if isinstance(x, Opened) else x for x in args)
+        if Opened in map(type, args):
+            args = tuple(x.x if isinstance(x, Opened) else x for x in args)
         leaves, tree = jax.tree.flatten(args)
         mesh = mesh_of(leaves)
         if mesh is None:
