@@ -32,14 +32,15 @@ PARTS = (
     "standardise",
     "estimators",
     "libraries",
+    "gpu",
     "accuracy",
     "compiled",
     "compilation",
     "compile_times",
     "import_time",
 )
-ALONE = ("libraries",)
-"""Parts that need a separate environment: they run only if they are named."""
+ALONE = ("libraries", "gpu")
+"""Parts that need a separate environment or a GPU: they run only if they are named."""
 PACKAGES = (
     "structarrays",
     "jax",

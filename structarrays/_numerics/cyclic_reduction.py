@@ -273,7 +273,7 @@ def product(panels: jax.Array, x: jax.Array) -> jax.Array:
     """Product of a block-tridiagonal matrix, whose rows of blocks are concatenated (..., N, m, 3 m), and x
     (..., N, m, k).
     """
-    return panels @ jnp.concatenate([shifted(x, 1), x, shifted(x, -1)], -2)
+    return _times(panels, jnp.concatenate([shifted(x, 1), x, shifted(x, -1)], -2))
 
 
 def reduce(
@@ -304,13 +304,13 @@ def reduce(
         (pivot, diagonal), (off_diagonal, others) = _halves(diagonal), _halves(off_diagonal)
         inverse, factors = _inverse(pivot, positive_definite)
         regular = regular & jnp.all(jnp.abs(factors) > tiny * size[..., ::2, None])
-        ahead = inverse @ off_diagonal
+        ahead = _times(inverse, off_diagonal)
         # A product with an inverse has an error proportional to the condition number of the block. The complements
         # should be more accurate.
-        ahead = ahead + inverse @ (off_diagonal - pivot @ ahead)
+        ahead = ahead + _times(inverse, off_diagonal - _times(pivot, ahead))
         left, right = others[..., :m], others[..., m:]
         levels.append(Level(count, pivot, inverse, factors, off_diagonal, ahead, left, right))
-        from_left, from_right = left @ ahead[..., :-1, :, :], right @ ahead[..., 1:, :, :]
+        from_left, from_right = _times(left, ahead[..., :-1, :, :]), _times(right, ahead[..., 1:, :, :])
         lower, upper = -from_left[..., :m], -from_right[..., m:]
         diagonal = diagonal - from_left[..., m:] - from_right[..., :m]
         size = jnp.maximum(size[..., 1::2], jnp.max(jnp.abs(diagonal), (-2, -1), initial=0))
@@ -322,12 +322,12 @@ def substitute(levels: Sequence[Level], b: jax.Array) -> jax.Array:
     reduced = []
     for level in levels:
         even, b = _halves(_odd_length(b, -3, 0))
-        own = level.inverse @ even
+        own = _times(level.inverse, even)
         reduced.append(own)
-        b = b - level.left @ own[..., :-1, :, :] - level.right @ own[..., 1:, :, :]
+        b = b - _times(level.left, own[..., :-1, :, :]) - _times(level.right, own[..., 1:, :, :])
     x = b  # no rows
     for level, own in zip(levels[::-1], reduced[::-1], strict=True):
-        even = own - level.ahead @ jnp.concatenate([_padded(x, 1, 0), _padded(x, 0, 1)], -2)
+        even = own - _times(level.ahead, jnp.concatenate([_padded(x, 1, 0), _padded(x, 0, 1)], -2))
         x = _interleaved(even, x)[..., : level.count, :, :]
     return x
 
@@ -352,9 +352,9 @@ def selected_inverse(levels: Sequence[Level]) -> tuple[jax.Array, jax.Array, jax
         above = jnp.concatenate([_padded(diagonal, 1, 0), _padded(upper, 1, 0)], -1)
         below = jnp.concatenate([_padded(lower, 0, 1), _padded(diagonal, 0, 1)], -1)
         around = jnp.concatenate([above, below], -2)
-        behind = jnp.concatenate([_padded(level.right, 1, 0), _padded(level.left, 0, 1)], -2) @ level.inverse
-        to_odd, from_odd = -level.ahead @ around, -around @ behind
-        middle = level.inverse - to_odd @ behind
+        behind = _times(jnp.concatenate([_padded(level.right, 1, 0), _padded(level.left, 0, 1)], -2), level.inverse)
+        to_odd, from_odd = -_times(level.ahead, around), -_times(around, behind)
+        middle = level.inverse - _times(to_odd, behind)
         lower = _interleaved(to_odd[..., :m], from_odd[..., :-1, m:, :])[..., : level.count, :, :]
         upper = _interleaved(to_odd[..., m:], from_odd[..., 1:, :m, :])[..., : level.count, :, :]
         diagonal = _interleaved(middle, diagonal)[..., : level.count, :, :]
@@ -372,9 +372,9 @@ def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array
     allowed = _BACKWARD_ERROR * norms[..., None, None, None]
     stable = jnp.array(True)
     for level in levels:
-        error = _row_sums(level.off_diagonal - level.pivot @ level.ahead)
+        error = _row_sums(level.off_diagonal - _times(level.pivot, level.ahead))
         sums = _row_sums(level.ahead)
-        product = jnp.abs(level.left) @ sums[..., :-1, :, :] + jnp.abs(level.right) @ sums[..., 1:, :, :]
+        product = _times(jnp.abs(level.left), sums[..., :-1, :, :]) + _times(jnp.abs(level.right), sums[..., 1:, :, :])
         small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)
         stable = stable & small
     return stable & jnp.all(jnp.isfinite(norms))
@@ -389,7 +389,7 @@ def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax
         identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
         factor = lax.linalg.cholesky(blocks, symmetrize_input=False)
         y = lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
-        return y.mT.conj() @ y, main_diagonals(factor) ** 2
+        return _times(y.mT.conj(), y), main_diagonals(factor) ** 2
     lu, exchanges, permutation = lax.linalg.lu(blocks)
     places = jnp.arange(blocks.shape[-1])
     permuted = (permutation[..., None] == places).astype(lu.dtype)
@@ -398,6 +398,16 @@ def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax
     odd = jnp.sum(exchanges != places, -1, keepdims=True) % 2 == 1
     factors = jnp.where((places == 0) & odd, -1, 1).astype(lu.dtype) * main_diagonals(lu)
     return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False), factors
+
+
+def _times(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return the products of blocks.
+
+    XLA up to version 0.11 of jaxlib aborts the process if it fuses a product with the slices and the concatenations of
+    its operands in a program for a GPU.
+    """
+    a, b = lax.optimization_barrier((a, b))
+    return a @ b
 
 
 def main_diagonals(blocks: jax.Array) -> jax.Array:

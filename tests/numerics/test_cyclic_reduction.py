@@ -4,6 +4,7 @@ The matrices are small: on a CPU this way is compiled for minutes at sizes for w
 """
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -336,6 +337,21 @@ def test_no_loop_over_the_rows():
     assert not any("stablehlo.while" in text for text in programs)
     first, second, third = (text.count("\n") for text in programs)
     assert third - second < 1.1 * (second - first)
+
+
+def test_products_are_kept_apart_from_their_operands():
+    """XLA up to version 0.11 of jaxlib aborts the process if it fuses these products with slices, on a GPU."""
+    diagonals, b = matrix(30, (-2, -1, 0, 1, 2)), random((30, 2))
+
+    def both(diagonals, b):
+        rows = banded_rows.from_diagonals(diagonals, (-2, -1, 0, 1, 2), 30, b.dtype)
+        solution = cyclic_reduction.solve_banded(diagonals, (-2, -1, 0, 1, 2), 30, b)
+        return solution, cyclic_reduction.slogdet_banded(rows, 2, 2, gradient=True)
+
+    program = lowered(both, diagonals, b, platform="cuda")
+    apart = {name for name in re.findall(r"(%\d+):2 = stablehlo.optimization_barrier", program)}
+    products = re.findall(r"stablehlo.dot_general (%\d+)(?:#\d)?, (%\d+)(?:#\d)?,", program)
+    assert len(products) > 20 and apart.issuperset(name for pair in products for name in pair)
 
 
 def test_the_choice_of_the_device(monkeypatch):
