@@ -404,10 +404,12 @@ def _times(a: jax.Array, b: jax.Array) -> jax.Array:
     """Return the products of blocks.
 
     XLA up to version 0.11 of jaxlib aborts the process if it fuses a product with the slices and the concatenations of
-    its operands in a program for a GPU.
+    its operands in a program for a GPU. The precision forbids the format TF32, which has 11 bits.
     """
     a, b = lax.optimization_barrier((a, b))
-    return a @ b
+    batch = tuple(range(a.ndim - 2))
+    dimensions = ((a.ndim - 1,), (a.ndim - 2,)), (batch, batch)
+    return lax.dot_general(a, b, dimensions, precision=lax.Precision.HIGHEST)
 
 
 def main_diagonals(blocks: jax.Array) -> jax.Array:
