@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._numerics.flags import are_defaults, independent
+from ..._numerics.flags import are_defaults, full_precision, independent
 from .. import dtypes
 from ..array.base import Array
 from ..array.dense import Dense, on_data
@@ -61,6 +61,8 @@ class _Plan(NamedTuple):
 
 
 _NO_CONTEXT = contextlib.nullcontext()
+
+_PRODUCTS = frozenset({"adjoint_product", "matmul", "tensordot", "vecdot"})
 
 
 P = ParamSpec("P")
@@ -138,11 +140,28 @@ class Function(Registry[Any], Generic[P, R]):
         compiled call.
         """
         with compiled_call():
-            result = self._trace(static, *arrays)
+            if jax.default_backend() == "cpu":
+                result = self._trace(static, *arrays)
+            else:
+                with self._precision(arrays):
+                    result = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
             result = padded_for(result, count)
         return with_indices(result) if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
+
+    def _precision(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+        """Return the context that sets the precision of the dense products in this function on a GPU or a TPU.
+
+        JAX's default there has 11 or 8 bits for float32. Products of dense arrays alone, and products under a precision
+        that the user has set, are computed as `jax.numpy` does.
+        """
+        if self.name in _PRODUCTS:
+            config: Any = jax.config
+            dense = all(isinstance(x, Dense) or not isinstance(x, Array) for x in arrays)
+            if dense or config.jax_default_matmul_precision is not None:
+                return _NO_CONTEXT
+        return full_precision()
 
     def __repr__(self) -> str:
         return f"<function structarrays.{self.name}{self._signature_text()}>"
