@@ -187,7 +187,8 @@ def wider_bands(report: Report, rng: np.random.Generator) -> None:
         a = sa.Banded([diagonals[k] for k in offsets], offsets, (n, n))
         b = rng.normal(size=n)
         candidates = ours_of_solve(sa.assume(a, "positive_definite"), sa.asarray(b))
-        candidates[CUPY] = None
+        if w == 2:
+            candidates[CUPY] = None
         if optional("cupy") and w == 2:
             from cupyx.scipy.sparse import csr_matrix
             from cupyx.scipy.sparse.linalg import spsolve

@@ -1,8 +1,9 @@
-"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE] [--docs FOLDER]`."""
+"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE] [--docs FOLDER] [--against FILE]`."""
 
 import argparse
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import sys
@@ -101,7 +102,13 @@ def main() -> None:
         metavar="FOLDER",
         help="write the parts to FOLDER/design/benchmarks.md, and draw pictures (requires matplotlib)",
     )
+    parser.add_argument(
+        "--against",
+        metavar="FILE",
+        help="print what takes 1.3 times as long as in FILE, which --json wrote on this machine; exit with 1 if anything does",
+    )
     arguments = parser.parse_args()
+    former = json.loads(Path(arguments.against).read_text(encoding="utf-8")) if arguments.against else None
 
     if version("structarrays") == "not installed":  # run from a checkout
         sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -123,6 +130,23 @@ def main() -> None:
     report.summary()
     if arguments.json:
         report.write(arguments.json)
+    if former is not None and print_slower(former, report.cases):
+        raise SystemExit(1)
+
+
+def print_slower(former: dict, cases: list[dict]) -> bool:
+    """Print the rows that became slower than in a former run, and return whether there are any.
+
+    If the peers became slower by the same ratio, the machine is busier.
+    """
+    from comparison import LIMIT, minima, rows, show
+
+    compared = list(rows(minima(former["cases"]), minima(cases)))
+    slower = [row for row in compared if row[3] > LIMIT * row[2]]
+    print(f"\n{len(slower)} of {len(compared)} rows take more than {LIMIT} times as long as before.")
+    for row in slower:
+        show(row)
+    return bool(slower)
 
 
 if __name__ == "__main__":

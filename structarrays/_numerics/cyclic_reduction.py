@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import banded_rows, determinants
+from .flags import custom_jvp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -124,9 +125,19 @@ def checked(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Ar
     sends the whole batch there.
     """
 
+    @custom_jvp
     def function(*args: jax.Array) -> T:
         results, trusted = log_depth(*args)
         chosen: T = lax.cond(trusted, lambda *args: results, in_order, *args)
+        return chosen
+
+    @function.defjvp
+    def derivative(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]) -> tuple[T, T]:
+        # The derivative of results that are not trusted may be NaN, and NaN times zero is not zero.
+        _, trusted = log_depth(*primals)
+        ways: Iterable[Callable[..., Any]] = (lambda *args: log_depth(*args)[0], in_order)
+        both = (lambda primals, tangents, way=way: jax.jvp(way, primals, tangents) for way in ways)
+        chosen: tuple[T, T] = lax.cond(trusted, *both, primals, tangents)
         return chosen
 
     return function
@@ -406,10 +417,7 @@ def _times(a: jax.Array, b: jax.Array) -> jax.Array:
     XLA up to version 0.11 of jaxlib aborts the process if it fuses a product with the slices and the concatenations of
     its operands in a program for a GPU. The precision forbids the format TF32, which has 11 bits.
     """
-    a, b = lax.optimization_barrier((a, b))
-    batch = tuple(range(a.ndim - 2))
-    dimensions = ((a.ndim - 1,), (a.ndim - 2,)), (batch, batch)
-    return lax.dot_general(a, b, dimensions, precision=lax.Precision.HIGHEST)
+    return jnp.matmul(lax.optimization_barrier(a), lax.optimization_barrier(b), precision=lax.Precision.HIGHEST)
 
 
 def main_diagonals(blocks: jax.Array) -> jax.Array:

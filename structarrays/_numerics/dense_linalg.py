@@ -16,9 +16,9 @@ import numpy
 from jax import Array, lax
 
 from . import dense_elementwise as elementwise
+from . import dense_factors, determinants, pseudo_inverse
 from . import dense_spectra as spectra
 from . import dense_statistical as statistical
-from . import determinants, pseudo_inverse
 from .flags import custom_jvp
 from .vectors import for_right_sides
 
@@ -39,7 +39,7 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     n, k = x2.shape[-2:]
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
-    factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))
+    factor, _, permutation = dense_factors.lu(lax.stop_gradient(x1))
     state = _pivot_state(factor, n)
     regular = state == 0
 
@@ -98,7 +98,7 @@ def inv(x: Array, /) -> tuple[Array, Array]:
 
 def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
     """Cholesky factor of the Hermitian part of ``x``, and ``ok``."""
-    factor = jnp.linalg.cholesky(x, upper=upper)
+    factor = dense_factors.nan_kept(x, jnp.linalg.cholesky(x, upper=upper))
     # LAPACK's flag for a nonpositive pivot appears as a factor full of NaN. So NaN in x must be distinguished.
     failed = jnp.any(jnp.isnan(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     failed = failed & ~jnp.any(jnp.isnan(x), axis=(-2, -1))
@@ -141,8 +141,7 @@ def _det_of_few_rows(x: Array) -> Array:
 
 @custom_jvp
 def _det(x: Array) -> Array:
-    result: Array = jnp.linalg.det(x)
-    return result
+    return dense_factors.nan_kept(x, jnp.linalg.det(x))
 
 
 @_det.defjvp
@@ -176,7 +175,7 @@ def slogdet(x: Array, /) -> tuple[Array, Array]:
     if x.shape[-1] == 2:
         return _slogdet_of_two_rows(x)
     sign, logabsdet = jnp.linalg.slogdet(x)
-    return sign, logabsdet
+    return dense_factors.nan_kept(x, sign), dense_factors.nan_kept(x, logabsdet)
 
 
 @custom_jvp

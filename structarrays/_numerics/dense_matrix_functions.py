@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
+from . import dense_factors, kronecker_schur, loops
 from . import dense_linalg as linalg_dense
-from . import kronecker_schur, loops
 from . import packed_triangles as triangles
 from .banded_systems import mapped_together
 from .flags import custom_jvp
@@ -222,7 +222,7 @@ _COMPILED = (1, 17)
 
 
 def _by_schur(a: Array) -> tuple[Array, Array]:
-    t, z = lax.linalg.schur(a)
+    t, z = dense_factors.schur(a)
     root, ok = _sqrt_triangular(t)
     return jnp.where(ok[..., None, None], z @ root @ _adjoint(z), jnp.nan), ok
 

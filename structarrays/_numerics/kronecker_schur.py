@@ -12,11 +12,12 @@ JAX provides the Schur form on CPUs only.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
 
+from . import dense_factors
 from . import packed_triangles as triangles
 from .kronecker_factors import apply_along, spread_number, sum_spectrum
 
@@ -91,7 +92,7 @@ def substitute(
 
 def form(factor: jax.Array, is_diagonal: bool = False) -> tuple[jax.Array, jax.Array | None]:
     """Return the triangular and the unitary matrix of the Schur form; for a diagonal factor its diagonal, and None."""
-    return (factor, None) if is_diagonal else cast("tuple[jax.Array, jax.Array]", tuple(lax.linalg.schur(factor)))
+    return (factor, None) if is_diagonal else dense_factors.schur(factor)
 
 
 def transposed(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array | None]:

@@ -13,16 +13,17 @@ Other devices use ``jax.lax.linalg`` for all linear systems, since a loop over t
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
 
-from . import banded_systems, bands
+from . import banded_systems, bands, dense_linalg
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import jax
 
@@ -33,6 +34,13 @@ _NATIVE_COLUMNS = 4
 # backward error of an entry is then the precision times this factor. (Diagonally dominant and positive definite
 # matrices stay below 1.)
 _GROWTH = 8
+
+
+# Fewer rows than cuSPARSE accepts, or so few that a dense matrix takes no more time.
+_FEW_ROWS = 4
+
+# The residual of a batch, in rounding errors, up to which it is accepted without exchanges of rows.
+_RESIDUAL = 16
 
 
 def solve(
@@ -76,10 +84,29 @@ def solve(
 
 
 def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    n, batch = diag.shape[-1], diag.shape[:-1]
+    if n <= _FEW_ROWS:
+        places = jnp.arange(n)
+        rows = (diag[..., None] * jnp.eye(n, dtype=b.dtype)).at[..., places[1:], places[:-1]].set(lower)
+        return dense_linalg.solve(rows.at[..., places[:-1], places[1:]].set(upper), b)
     x = _pivoted(lower, diag, upper, b)
+    if math.prod(batch) > 1:
+        # cuSPARSE exchanges no rows in a batch.
+        accurate = _is_accurate(lower, diag, upper, b, x)
+        one_by_one: Callable[..., jax.Array] = functools.partial(banded_systems.one_by_one, _pivoted, batch)
+        x = lax.cond(accurate, lambda *_: x, one_by_one, lower, diag, upper, b)
     # The solvers on accelerators do not return pivots: the result for finite input decides.
     finite_input = jnp.all(jnp.array([jnp.all(jnp.isfinite(v)) for v in (lower, diag, upper, b)]))
     return x, jnp.all(jnp.isfinite(x)) | ~finite_input
+
+
+def _is_accurate(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
+    """Return whether no entry of the residual exceeds a few rounding errors of the terms that it is a difference of."""
+    offsets, shape, precision = (-1, 0, 1), (diag.shape[-1],) * 2, jnp.finfo(b.dtype)
+    residual = bands.matmul_dense((lower, diag, upper), offsets, shape, x) - b
+    sizes = tuple(map(jnp.abs, (lower, diag, upper)))
+    terms = bands.matmul_dense(sizes, offsets, shape, jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
+    return jnp.all((jnp.abs(residual) <= _RESIDUAL * precision.eps * terms) & jnp.isfinite(terms))
 
 
 def _general_on_cpu(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:

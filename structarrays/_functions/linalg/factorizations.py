@@ -22,6 +22,7 @@ from ..._core.array.operands import lift, to_dense
 from ..._core.array.operators import is_operand
 from ..._core.dispatch.decorator import function
 from ..._core.dispatch.function import Function
+from ..._numerics import dense_factors
 from .. import matrix_checks as check
 from ..linear_algebra import matmul, matrix_transpose
 from .systems import cholesky
@@ -312,7 +313,7 @@ def lu_factor(a: ArrayLike) -> LUFactor:
 
 @lu_factor.kernel(Dense)
 def _lu_factor_dense(a: Dense) -> tuple[Dense, Dense]:
-    lu, piv, _ = lax.linalg.lu(a.data)
+    lu, piv, _ = dense_factors.lu(a.data)
     return Dense.make((lu,)), Dense.make((piv,))
 
 
@@ -473,7 +474,7 @@ def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUR
 @lu.kernel(Dense)
 def _lu_dense(a: Dense) -> tuple[jax.Array, Array, Array]:
     """Return the indices of the permutation as a `jax.Array`, and both factors, like every kernel."""
-    data, _, order = lax.linalg.lu(a.data)
+    data, _, order = dense_factors.lu(a.data)
     k = min(a.shape[-2:])
     lower, upper = Dense.make((data[..., :, :k],)), Dense.make((data[..., :k, :],))
     return (

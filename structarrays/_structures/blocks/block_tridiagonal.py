@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import lax
 
-from ..._numerics import banded_lu, banded_systems, cyclic_reduction, determinants
+from ..._numerics import banded_lu, banded_systems, cyclic_reduction, dense_factors, determinants
 from ..._numerics.undefined import nan_unless
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Ar
 
     def step(block: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         off_diagonal, following = blocks
-        factor = lax.linalg.cholesky(block, symmetrize_input=False)
+        factor = dense_factors.cholesky(block)
         right = _triangular(factor, off_diagonal, lower=True)
         return following - right.mT.conj() @ right, (factor, right)
 
@@ -386,7 +386,7 @@ def _eliminate_pivoted(
         # The rows of block row i from block column i on, after the previous eliminations, and the rows of the next
         # block row.
         panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
-        factors, exchanges, order = lax.linalg.lu(panel[:, :m])
+        factors, exchanges, order = dense_factors.lu(panel[:, :m])
         rest = panel[order, m:]
         right = _triangular(factors[:m], rest[:m], lower=True, unit_diagonal=True)
         return rest[m:] - factors[m:] @ right, (factors, exchanges, order, right)

@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._numerics import dense_factors, determinants
 from ..._numerics import dense_spectra as spectra
-from ..._numerics import determinants
 from ..._numerics import packed_triangles as triangles
 from ..._numerics.flags import custom_jvp
 from ..._numerics.kronecker_factors import bases, eigenbasis, flat, largest_factor, tridiagonal_systems
@@ -203,7 +203,7 @@ def _with_eigenvalues(values: Array, basis: Eigenbasis) -> Array:
 
 def _sum_of_resolvents(factor: Array, slopes: Array, constants: Array) -> Array:
     """``sum_k a_k (a_k A + b_k I)⁻¹``, one term after the other, by the Schur form of ``A``."""
-    upper, unitary = (x.astype(slopes.dtype) for x in lax.linalg.schur(factor.astype(slopes.dtype)))
+    upper, unitary = (x.astype(slopes.dtype) for x in dense_factors.schur(factor.astype(slopes.dtype)))
     identity = jnp.broadcast_to(jnp.eye(upper.shape[-1], dtype=upper.dtype), upper.shape)
 
     def add(total: Array, numbers: tuple[Array, ...]) -> tuple[Array, None]:
