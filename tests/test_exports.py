@@ -113,3 +113,45 @@ print(hits.count("/jax/compilation_cache/cache_hits"), hits.count("/jax/compilat
     first = [int(n) for n in elsewhere(code, folder, env=environment).split()]
     second = [int(n) for n in elsewhere(code, folder, env=environment).split()]
     assert first[0] == 0 and first[1] > 0 and second == [first[1], 0]
+
+
+SYMBOLIC = {
+    "tridiagonal": (lambda d, b: sa.linalg.solve(sa.tridiagonal(-d[:, 1:], 4 + d, -d[:, 1:]), b), (5,), (5, 1)),
+    "banded": (
+        lambda d, b: sa.linalg.solve(sa.Banded([d[:, 2:], 9 + d, d[:, 2:]], (-2, 0, 2), (8, 8)), b),
+        (8,),
+        (8, 2),
+    ),
+    "wide": (
+        lambda d, b: sa.linalg.solve(sa.Banded([d[:, 20:], 9 + d, d[:, 20:]], (-20, 0, 20), (60, 60)), b),
+        (60,),
+        (60, 1),
+    ),
+    "logdet": (lambda d, b: sa.linalg.logdet(sa.tridiagonal(-d[:, 1:], 4 + d, -d[:, 1:])), (5,), (1,)),
+    "Cholesky": (
+        lambda d, b: sa.linalg.cholesky(sa.tridiagonal(-d[:, 1:], 4 + d, -d[:, 1:])) @ b,
+        (5,),
+        (5, 1),
+    ),
+    "Toeplitz": (lambda d, b: sa.linalg.solve(sa.Toeplitz(d + 8 * (np.arange(5) == 0)), b), (5,), (5, 1)),
+    "low rank": (lambda u, b: sa.linalg.solve(sa.LowRank(u, u) + sa.eye(60), b), (60, 2), (60, 1)),
+    "Kronecker": (lambda a, b: sa.linalg.solve(sa.Kronecker(a + 4 * np.eye(3), a), b), (3, 3), (9, 1)),
+    "BlockDiagonal": (lambda a, b: sa.linalg.solve(sa.BlockDiagonal(a), b), (4, 3, 3), (12, 1)),
+    "Sparse": (
+        lambda a, b: sa.Sparse([2.0, 3.0], ([0, 1], [1, 2]), (3, 3)) @ sa.sum(sa.asarray(a), axis=(0, 2)),
+        (3, 2),
+        (1,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_batches_of_symbolic_size(name, rng):
+    function, *shapes = SYMBOLIC[name]
+    program = jax.jit(lambda *args: function(*args).to_jax())
+    (n,) = export.symbolic_shape("n")
+    exported = export.export(program)(*(jax.ShapeDtypeStruct((n, *shape), np.float64) for shape in shapes))
+    restored = export.deserialize(exported.serialize())
+    for size in (1, 3, 10):
+        args = [rng.normal(size=(size, *shape)) for shape in shapes]
+        np.testing.assert_allclose(restored.call(*args), program(*args), rtol=1e-10, atol=1e-12)

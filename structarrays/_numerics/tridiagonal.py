@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import banded_systems, bands, dense_linalg
+from .symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +91,8 @@ def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array)
         rows = (diag[..., None] * jnp.eye(n, dtype=b.dtype)).at[..., places[1:], places[:-1]].set(lower)
         return dense_linalg.solve(rows.at[..., places[:-1], places[1:]].set(upper), b)
     x = _pivoted(lower, diag, upper, b)
-    if math.prod(batch) > 1:
+    count = math.prod(batch)
+    if is_symbolic(count) or count > 1:
         # cuSPARSE exchanges no rows in a batch.
         accurate = _is_accurate(lower, diag, upper, b, x)
         one_by_one: Callable[..., jax.Array] = functools.partial(banded_systems.one_by_one, _pivoted, batch)
@@ -189,7 +191,8 @@ def _eliminate(
     *_, n, k = b.shape
     systems = [v.reshape(-1, *v.shape[-r:]) for v, r in ((lower, 1), (diag, 1), (upper, 1), (b, 2))]
     count = systems[1].shape[0]
-    size = min(count, max(1, int(_NATIVE_COLUMNS / _columns(b))))
+    size = max(1, int(_NATIVE_COLUMNS / _columns(b)))
+    size = 1 if is_symbolic(count) else min(count, size)
     unroll = max(1, int(_NATIVE_COLUMNS / (size * _columns(b))))
 
     def group(systems: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import jax
 import numpy as np
 
+from ..._numerics.symbolic import is_symbolic
 from ..dispatch import late
 from ..dispatch.recording import describe
 from ..dtypes import check_available
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 
 when_defined: list[Callable[[type[Array]], object]] = []
 """Callbacks that receive each class of arrays defined from now on."""
+
+
+def for_each_matrix(numbers: int, batch: Shape) -> int:
+    """Divide the count of all stored numbers by the number of matrices, which may be symbolic in `jax.export`."""
+    count = math.prod(batch)
+    return numbers // (count if is_symbolic(count) else max(1, count))
 
 
 class Array(Operators, Protocols, Conveniences, Placement):
@@ -78,6 +85,10 @@ class Array(Operators, Protocols, Conveniences, Placement):
     index_parameters: slice | None = None
     """The parameters that are indices, if any: with one dimension after the batch, like the first of the other
     parameters. Constant indices are not leaves of the pytree; see `flattening`."""
+
+    parameter_names: tuple[str, ...] = ()
+    """The names of the parameters in paths of `jax.tree`. A name that ends in ``[]`` stands for all parameters that the
+    other names leave."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -204,8 +215,7 @@ class Array(Operators, Protocols, Conveniences, Placement):
     @property
     def product_cost(self) -> int:
         """Approximate number of multiplications in the product of a matrix with one column."""
-        stored: int = sum(leaf.size for leaf in parameters(self))
-        return stored // max(1, math.prod(self.shape[:-2]))
+        return for_each_matrix(sum(leaf.size for leaf in parameters(self)), self.shape[:-2])
 
     def cast(self, dtype: DTypeLike) -> Array:
         """Return the array with another data type."""

@@ -55,6 +55,7 @@ class Dense(Array):
     """
 
     __slots__ = ()
+    parameter_names = ("data",)
     core_ndim = 0
 
     def __new__(cls, data: Any) -> Dense:

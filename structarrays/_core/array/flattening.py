@@ -68,24 +68,37 @@ def _flatten(x: Array) -> Value:
 Keyed = tuple[tuple[jax.tree_util.GetAttrKey, Any], ...]
 
 
-def _key(i: int) -> jax.tree_util.GetAttrKey:
-    return jax.tree_util.GetAttrKey(f"parameter{i}")
+_KEYS: dict[tuple[type, int], tuple[jax.tree_util.GetAttrKey, ...]] = {}
+"""The keys of a class and a number of parameters: those of usual numbers, and those that were used."""
+
+_USUAL = 8
+"""Number of parameters of one sequence up to which keys are made with the class."""
 
 
-_KEYS = tuple(map(_key, range(8)))
-"""Keys of the first parameters; most arrays have no more."""
+def _keys(cls: type[Array], count: int) -> tuple[jax.tree_util.GetAttrKey, ...]:
+    """Return the keys of `count` parameters, by the names that the class gives them."""
+    found = _KEYS.get((cls, count))
+    if found is None:
+        found = _KEYS[cls, count] = tuple(map(jax.tree_util.GetAttrKey, parameter_names(cls, count)))
+    return found
 
 
-def _with_keys(leaves: Leaves, numbers: Sequence[int]) -> Keyed:
-    return tuple(zip(map(_key, numbers), leaves, strict=True))
+def parameter_names(cls: type[Array], count: int) -> list[str]:
+    """Return the names of `count` parameters of a class."""
+    single = [name for name in cls.parameter_names if not name.endswith("[]")]
+    several = count - len(single)
+    if not cls.parameter_names or several < 0 or (several > 0 and len(single) == len(cls.parameter_names)):
+        return [f"parameter{i}" for i in range(count)]
+    names = []
+    for name in cls.parameter_names:
+        names += [f"{name[:-1]}{i}]" for i in range(several)] if name.endswith("[]") else [name]
+    return names
 
 
 def _flatten_with_keys(x: Array) -> tuple[Keyed, Aux]:
     leaves, aux = x._value
-    count = len(leaves)
-    if count <= len(_KEYS):
-        return tuple(zip(_KEYS[:count], leaves, strict=True)), aux
-    return _with_keys(leaves, range(count)), aux
+    keys = _KEYS.get((aux[0], len(leaves))) or _keys(aux[0], len(leaves))
+    return tuple(zip(keys, leaves, strict=True)), aux
 
 
 def register(cls: type[Array]) -> None:
@@ -97,6 +110,9 @@ def register(cls: type[Array]) -> None:
     keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
     back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
     jax.tree_util.register_pytree_with_keys(cls, keyed, back, _flatten_indexed if indexed else _flatten)
+    single = sum(not name.endswith("[]") for name in cls.parameter_names)
+    for count in range(single, single + (_USUAL if single < len(cls.parameter_names) else 0) + 1):
+        _keys(cls, count)
 
 
 # ---- constant indices -----------------------------------------------------------------------------------------------
@@ -242,8 +258,10 @@ def _flatten_indexed(x: Array) -> tuple[Leaves, Aux | Indexed]:
 
 
 def _flatten_indexed_with_keys(x: Array) -> tuple[Keyed, Aux | Indexed]:
-    numbers, leaves, static = _split(x._value)
-    return _with_keys(leaves, numbers), static
+    value = x._value
+    numbers, leaves, static = _split(value)
+    keys = _keys(type(x), len(value[0]))
+    return tuple((keys[i], leaf) for i, leaf in zip(numbers, leaves, strict=True)), static
 
 
 def _unflatten_indexed(static: Aux | Indexed, leaves: Leaves) -> Array:

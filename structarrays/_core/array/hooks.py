@@ -18,6 +18,7 @@ HOOKS = frozenset(
         "full_size",
         "gather",
         "index_parameters",
+        "parameter_names",
         "is_family",
         "linear",
         "make",

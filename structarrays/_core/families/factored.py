@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import dtypes
-from ..array.base import Array
+from ..array.base import Array, for_each_matrix
 from ..array.dense import Dense
 from ..array.operands import cast, dense_if_small, lift
 from ..dispatch import late
@@ -61,6 +61,7 @@ class Factored(Array):
     """Base class of arrays that are composed of other arrays: `parts`."""
 
     __slots__ = ()
+    parameter_names: tuple[str, ...] = ("parts[]",)
     linear = False
     static_pattern = False  # a part may be sparse
 
@@ -110,9 +111,7 @@ def stored(x: Array) -> int:
     """Return how many numbers an array stores for each matrix of a stack."""
     if isinstance(x, Factored):
         return sum(map(stored, x.parts))
-    batch = math.prod(x.shape[:-2])
-    numbers: int = sum(leaf.size for leaf in x._value[0] if leaf is not None)
-    return numbers // max(1, batch)
+    return for_each_matrix(sum(leaf.size for leaf in x._value[0] if leaf is not None), x.shape[:-2])
 
 
 def pays(*terms: Array) -> bool:

@@ -73,6 +73,7 @@ class Banded(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("diagonals[]", "background")
 
     def __new__(
         cls,

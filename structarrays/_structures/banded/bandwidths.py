@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..._core.array.operands import allow_dense
 from ..._core.dispatch.contexts import densify_policy
 from ..._core.families.conditions import has_structural_zeros
+from ..._numerics.symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from .array import Banded
@@ -48,6 +49,8 @@ _FILL = "The factors of a band fill the whole band, even if few of its diagonals
 def ask_for_factors(x: Banded, name: str, width: int) -> None:
     """Apply the policy if `width` diagonals exceed its memory limit and are far more than the stored entries."""
     size = math.prod(x.shape[:-1]) * width
+    if is_symbolic(size):
+        return
     if size * x.dtype.itemsize > densify_policy.value.limit and width >= SPREAD * max(1, len(x.offsets)):
         allow_dense(x, name, size, reason=_FILL)
 

@@ -52,6 +52,7 @@ class Diagonal(Banded):
     """
 
     __slots__ = ()
+    parameter_names = ("diag", "background")
 
     def __new__(cls, diag: ParameterLike, *, shape: int | Sequence[int] | None = None) -> Self:
         diag = parameter(diag, "diag", cls.__name__)

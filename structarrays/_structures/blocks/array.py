@@ -85,6 +85,7 @@ class Blocks(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("blocks[]", "background")
 
     @property
     def runs(self) -> tuple[Run, ...]:

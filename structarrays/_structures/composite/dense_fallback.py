@@ -21,6 +21,7 @@ from ..._core.dispatch.contexts import Caller, caller, densify_policy
 from ..._functions.linalg import solve
 from ..._numerics.determinants import any_of_all
 from ..._numerics.flags import custom_jvp
+from ..._numerics.symbolic import is_symbolic
 from ..._numerics.undefined import nan_unless
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def is_replaceable(x: Array) -> bool:
 def _may_expand(x: Array) -> bool:
     policy = densify_policy.value
     size = math.prod(x.shape) * x.dtype.itemsize
-    return policy.mode != "error" and size <= min(policy.limit, LARGEST)
+    return not is_symbolic(size) and policy.mode != "error" and size <= min(policy.limit, LARGEST)
 
 
 def for_parts_of(x: Array) -> AbstractContextManager[None]:

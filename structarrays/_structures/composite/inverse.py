@@ -84,6 +84,7 @@ class Inverse(GeneratorArray):
     """
 
     __slots__ = ()
+    parameter_names = ("a",)
 
     def __new__(cls, a: ParameterLike) -> Self:
         a = part(a, "a")

@@ -98,6 +98,7 @@ class Product(Factored):
     """
 
     __slots__ = ()
+    parameter_names = ("factors[]",)
 
     def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "Product", "factor")

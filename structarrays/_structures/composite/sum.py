@@ -100,6 +100,7 @@ class Sum(Factored):
     """
 
     __slots__ = ()
+    parameter_names = ("terms[]",)
 
     def __new__(cls, *terms: ArrayLike) -> Self:
         parts = parts_of(terms, "Sum", "term")

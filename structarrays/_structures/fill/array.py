@@ -50,6 +50,7 @@ class Fill(Array):
     """
 
     __slots__ = ()
+    parameter_names = ("value",)
 
     def __new__(cls, value: ParameterLike, shape: int | Sequence[int]) -> Self:
         return cls.make((parameter(value, "value", cls.__name__),), core_shape(shape, "shape"))

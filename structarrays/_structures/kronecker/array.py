@@ -117,6 +117,7 @@ class Kronecker(Factored):
     """
 
     __slots__ = ()
+    parameter_names = ("factors[]",)
 
     def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "Kronecker", "factor")

@@ -126,6 +126,7 @@ class KroneckerSum(Factored):
     """
 
     __slots__ = ()
+    parameter_names = ("factors[]",)
 
     def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "KroneckerSum", "factor")

@@ -92,6 +92,7 @@ class LowRank(Factored):
     """
 
     __slots__ = ()
+    parameter_names = ("u", "v")
 
     def __new__(cls, u: ParameterLike, v: ParameterLike) -> Self:
         u, v = part(u, "u"), part(v, "v")

@@ -82,6 +82,7 @@ class Fourier(Orthonormal):
     """
 
     __slots__ = ()
+    parameter_names = ("zero",)
     static_pattern = True
 
     def __new__(cls, n: int, *, dtype: DTypeLike | None = None) -> Self:

@@ -85,6 +85,7 @@ class Householder(Orthonormal):
     """
 
     __slots__ = ()
+    parameter_names = ("v", "tau")
 
     def __new__(cls, v: ParameterLike, tau: ParameterLike, shape: int | Sequence[int]) -> Householder:
         v, tau = parameter(v, "v", cls.__name__), parameter(tau, "tau", cls.__name__)

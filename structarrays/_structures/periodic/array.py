@@ -75,6 +75,7 @@ class PeriodicBanded(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("diagonals[]", "background")
 
     def __new__(cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray) -> Self:
         diagonals, offsets = paired(diagonals, offsets, cls.__name__)

@@ -70,6 +70,7 @@ class Permutation(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("p",)
     static_pattern = False
     linear = False  # a gradient has the same indices, so ``P - 0.1 * gradient`` would be wrong
     index_parameters = slice(0, None)

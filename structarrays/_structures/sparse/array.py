@@ -97,6 +97,7 @@ class Sparse(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("data", "coords[]", "background")
     static_pattern = False
     index_parameters = slice(1, -1)
 

@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from ..._numerics.flags import custom_jvp
+from ..._numerics.symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,10 +73,11 @@ def multiply(
     divided : bool
         Whether the entries are divided among devices, each of which adds its own entries.
     """
-    piece = max(1 << 10, _PIECE // math.prod(x.shape[1:]) if x.size else 1)
     start = jnp.zeros((m, *x.shape[1:]), data.dtype)
+    at_once = divided or is_symbolic(x.size)
+    piece = max(1 << 10, _PIECE // math.prod(x.shape[1:]) if not at_once and x.size else 1)
     count, rest = divmod(data.shape[0], piece)
-    if divided or count < 2:
+    if at_once or count < 2:
         return _add_products(start, data, rows, columns, x, stored, in_bounds, in_order)
 
     def add_piece(i: jax.Array, result: jax.Array) -> jax.Array:

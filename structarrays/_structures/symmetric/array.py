@@ -37,6 +37,7 @@ class Mirrored(EntryArray):
     """Base class of `Symmetric` and `Hermitian`, which differ in the mirror image of an entry."""
 
     __slots__ = ()
+    parameter_names = ("data",)
     full_size = True
     conjugates = False
     """Whether the mirror image of an entry is its complex conjugate."""

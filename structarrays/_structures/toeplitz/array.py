@@ -119,6 +119,7 @@ class Toeplitz(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("values",)
 
     def __new__(
         cls, c: ParameterLike, r: ParameterLike | None = None, *, shape: int | Sequence[int] | None = None

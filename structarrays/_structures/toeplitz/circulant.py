@@ -61,6 +61,7 @@ class Circulant(Toeplitz):
     """
 
     __slots__ = ()
+    parameter_names = ("c",)
     solved_by_parts = False
 
     def __new__(cls, c: ParameterLike) -> Self:

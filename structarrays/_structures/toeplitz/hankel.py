@@ -70,6 +70,7 @@ class Hankel(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("values",)
 
     def __new__(cls, c: ParameterLike, r: ParameterLike | None = None) -> Self:
         c = _line(c, "c", cls.__name__)

@@ -77,6 +77,7 @@ class Triangular(EntryArray):
     """
 
     __slots__ = ()
+    parameter_names = ("data", "background")
     full_size = True
 
     def __new__(cls, a: ParameterLike, lower: bool = True, unit_diagonal: bool = False) -> Self:
