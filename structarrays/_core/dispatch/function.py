@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._numerics.flags import are_defaults, full_precision, independent
+from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
 from ..array.base import Array
 from ..array.dense import Dense, on_data
@@ -40,6 +40,7 @@ from ..errors import DensifyError
 from . import explicit
 from .call_arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
+from .precision import precision_of
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
 from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
@@ -61,8 +62,6 @@ class _Plan(NamedTuple):
 
 
 _NO_CONTEXT = contextlib.nullcontext()
-
-_PRODUCTS = frozenset({"adjoint_product", "matmul", "tensordot", "vecdot"})
 
 
 P = ParamSpec("P")
@@ -143,25 +142,12 @@ class Function(Registry[Any], Generic[P, R]):
             if jax.default_backend() == "cpu":
                 result = self._trace(static, *arrays)
             else:
-                with self._precision(arrays):
+                with precision_of(self.name, arrays):
                     result = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
             result = padded_for(result, count)
         return with_indices(result) if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
-
-    def _precision(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
-        """Return the context that sets the precision of the dense products in this function on a GPU or a TPU.
-
-        JAX's default there has 11 or 8 bits for float32. Products of dense arrays alone, and products under a precision
-        that the user has set, are computed as `jax.numpy` does.
-        """
-        if self.name in _PRODUCTS:
-            config: Any = jax.config
-            dense = all(isinstance(x, Dense) or not isinstance(x, Array) for x in arrays)
-            if dense or config.jax_default_matmul_precision is not None:
-                return _NO_CONTEXT
-        return full_precision()
 
     def __repr__(self) -> str:
         return f"<function structarrays.{self.name}{self._signature_text()}>"
