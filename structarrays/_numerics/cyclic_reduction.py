@@ -414,8 +414,8 @@ def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax
 def _times(a: jax.Array, b: jax.Array) -> jax.Array:
     """Return the products of blocks.
 
-    XLA up to version 0.11 of jaxlib aborts the process if it fuses a product with the slices and the concatenations of
-    its operands in a program for a GPU. The precision forbids the format TF32, which has 11 bits.
+    On a GPU, XLA (jaxlib 0.10 and 0.11) aborts the process if it fuses a product with two slices of an operand (docs/design/jax_bugs.md).
+    The precision forbids the format TF32, which has 11 bits.
     """
     return jnp.matmul(lax.optimization_barrier(a), lax.optimization_barrier(b), precision=lax.Precision.HIGHEST)
 
