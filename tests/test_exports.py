@@ -155,3 +155,12 @@ def test_batches_of_symbolic_size(name, rng):
     for size in (1, 3, 10):
         args = [rng.normal(size=(size, *shape)) for shape in shapes]
         np.testing.assert_allclose(restored.call(*args), program(*args), rtol=1e-10, atol=1e-12)
+
+
+def test_one_matrix_and_a_batch_of_symbolic_size(rng):
+    program = jax.jit(lambda d, b: sa.linalg.solve(sa.tridiagonal(-d[1:], 4 + d, -d[1:]), b).to_jax())
+    (n,) = export.symbolic_shape("n")
+    exported = export.export(program)(np.zeros(5), jax.ShapeDtypeStruct((n, 5, 2), np.float64))
+    for size in (1, 4):
+        d, b = rng.normal(size=5), rng.normal(size=(size, 5, 2))
+        np.testing.assert_allclose(exported.call(d, b), program(d, b), rtol=1e-10)

@@ -80,3 +80,28 @@ def test_more_parameters_than_names_are_numbered():
 
     assert paths(Pair.make((jnp.ones(2),))) == ".first"
     assert paths(Pair.make((jnp.ones(2), jnp.ones(2)))) == ".parameter0 .parameter1"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("data", "must be a tuple of strings, got 'data'"),
+        (None, "must be a tuple of strings, got None"),
+        (("a[]", "b[]"), "at most one name that ends in"),
+        (("u", "u"), "must be different"),
+    ],
+)
+def test_wrong_names(names, message):
+    with pytest.raises(TypeError, match=f"class Wrong: parameter_names .*{message}"):
+        type("Wrong", (extend.Array,), {"__slots__": (), "parameter_names": names})
+
+
+def test_generators_have_numbers():
+    class Pair(extend.GeneratorArray):
+        __slots__ = ()
+
+        @staticmethod
+        def shape_of(leaves, meta):
+            return 2 * leaves[0].shape
+
+    assert paths(Pair.make((jnp.ones(2), jnp.ones(2)))) == ".parameter0 .parameter1"

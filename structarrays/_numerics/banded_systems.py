@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .flags import custom_jvp, custom_vmap
+from .symbolic import is_symbolic
 from .undefined import nan_unless
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def solve(
         x, ok = solve(method, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor, once)
         return x[..., :0], ok
     b = jnp.broadcast_to(b, (*batch, n, k))
-    if math.prod(matrix_batch) == 1 and math.prod(batch) > 1:
+    count = math.prod(batch)
+    if math.prod(matrix_batch) == 1 and (is_symbolic(count) or count > 1):
         # One matrix: all right-hand sides become its columns.
         columns = jnp.moveaxis(b, -2, 0)
         matrix = tuple(a.reshape(a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True))

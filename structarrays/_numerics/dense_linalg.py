@@ -8,6 +8,7 @@ in the result and leaves ``ok`` true.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -107,8 +108,20 @@ def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
 
 def qr(x: Array, /, *, mode: str = "reduced") -> tuple[Array, Array]:
     """``Q`` and ``R``."""
+    q, r = jnp.linalg.qr(x, mode=mode) if jax.default_backend() == "cpu" else _qr(mode, x)
+    return q, r
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _qr(mode: str, x: Array) -> tuple[Array, Array]:
     q, r = jnp.linalg.qr(x, mode=mode)
     return q, r
+
+
+@_qr.defjvp
+def _qr_jvp(mode: str, primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], ...]:
+    """JAX's derivative, in the precision of `custom_jvp`."""
+    return jax.jvp(lambda x: tuple(jnp.linalg.qr(x, mode=mode)), primals, tangents)
 
 
 def det(x: Array, /) -> Array:

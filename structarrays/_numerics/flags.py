@@ -101,12 +101,12 @@ class custom_jvp(jax.custom_jvp[R]):  # noqa: N801  # the name of JAX's class
 
 
 class custom_vmap(jax.custom_batching.custom_vmap):  # noqa: N801
-    """`jax.custom_batching.custom_vmap` whose function and rule do not depend on the flags."""
+    """`jax.custom_batching.custom_vmap` whose function and rule do not depend on the flags, in full precision."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(independent(function))
+        super().__init__(precise(function))
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Define the rule."""
-        super().def_vmap(independent(vmap_rule))
+        super().def_vmap(precise(vmap_rule))
         return vmap_rule

@@ -88,7 +88,8 @@ def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array)
     n, batch = diag.shape[-1], diag.shape[:-1]
     if n <= _FEW_ROWS:
         places = jnp.arange(n)
-        rows = (diag[..., None] * jnp.eye(n, dtype=b.dtype)).at[..., places[1:], places[:-1]].set(lower)
+        rows = jnp.zeros((*batch, n, n), b.dtype).at[..., places, places].set(diag)
+        rows = rows.at[..., places[1:], places[:-1]].set(lower)
         return dense_linalg.solve(rows.at[..., places[:-1], places[1:]].set(upper), b)
     x = _pivoted(lower, diag, upper, b)
     count = math.prod(batch)
@@ -103,12 +104,18 @@ def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array)
 
 
 def _is_accurate(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
-    """Return whether no entry of the residual exceeds a few rounding errors of the terms that it is a difference of."""
+    """Return whether no entry of a residual exceeds a few rounding errors of the terms that it is a difference of.
+
+    Systems with infinity or NaN do not count, since their solutions are not finite.
+    """
     offsets, shape, precision = (-1, 0, 1), (diag.shape[-1],) * 2, jnp.finfo(b.dtype)
     residual = bands.matmul_dense((lower, diag, upper), offsets, shape, x) - b
     sizes = tuple(map(jnp.abs, (lower, diag, upper)))
     terms = bands.matmul_dense(sizes, offsets, shape, jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
-    return jnp.all((jnp.abs(residual) <= _RESIDUAL * precision.eps * terms) & jnp.isfinite(terms))
+    small = (jnp.abs(residual) <= _RESIDUAL * precision.eps * terms) & jnp.isfinite(terms)
+    given = functools.reduce(jnp.logical_and, (jnp.all(jnp.isfinite(d), -1) for d in (lower, diag, upper)))
+    given &= jnp.all(jnp.isfinite(b), (-2, -1))
+    return jnp.all(jnp.all(small, (-2, -1)) | ~given)
 
 
 def _general_on_cpu(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -131,3 +131,21 @@ def test_a_singular_tridiagonal_matrix_of_a_batch(accelerator, rng):
         diag = np.stack([np.full(n, 8.0), np.zeros(n)])
         x, ok = tridiagonal.solve(lower, diag, upper, b[..., None])
         assert not ok and np.isfinite(x[0]).all() and not np.isfinite(x[1]).all()
+
+
+def test_infinity_in_few_rows(accelerator):
+    x, ok = tridiagonal.solve(jnp.ones(2), jnp.array([jnp.inf, 1, 1.5]), jnp.ones(2), jnp.ones((3, 1)))
+    assert ok
+    np.testing.assert_allclose(x[:, 0], [0, 1, 0], atol=1e-15)
+
+
+def test_a_system_that_is_not_finite_leaves_the_batch_together(accelerator, rng):
+    """Its solution is NaN anyway."""
+    accelerator.setattr(lax.linalg, "tridiagonal_solve", unpivoted)
+    accelerator.setattr(tridiagonal.banded_systems, "one_by_one", lambda *args: pytest.fail("one by one"))
+    accelerator.setattr(lax, "cond", lambda condition, first, other, *args: first(*args) if condition else other(*args))
+    lower, upper, b = (rng.normal(size=(3, m)) for m in (8, 8, 9))
+    diag = np.full((3, 9), 8.0)
+    diag[1, 4] = np.nan
+    x, ok = tridiagonal._anywhere(*map(jnp.asarray, (lower, diag, upper, b[..., None])))
+    assert ok and np.isnan(x[1]).any() and np.isfinite(x[0]).all() and np.isfinite(x[2]).all()

@@ -103,6 +103,14 @@ def _flatten_with_keys(x: Array) -> tuple[Keyed, Aux]:
 
 def register(cls: type[Array]) -> None:
     """Register a class of arrays as a pytree."""
+    names: Any = cls.parameter_names  # of any class
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"class {cls.__name__}: parameter_names must be a tuple of strings, got {names!r}")
+    single = sum(not name.endswith("[]") for name in names)
+    if len(set(names)) < len(names) or len(names) - single > 1:
+        raise TypeError(
+            f"class {cls.__name__}: parameter_names must be different, with at most one name that ends in [], got {names!r}"
+        )
     if not cls.static_pattern:
         dynamic_classes.add(cls)
         _opened_types.add(cls)
@@ -110,8 +118,7 @@ def register(cls: type[Array]) -> None:
     keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
     back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
     jax.tree_util.register_pytree_with_keys(cls, keyed, back, _flatten_indexed if indexed else _flatten)
-    single = sum(not name.endswith("[]") for name in cls.parameter_names)
-    for count in range(single, single + (_USUAL if single < len(cls.parameter_names) else 0) + 1):
+    for count in range(single, single + (_USUAL if single < len(names) else 0) + 1):
         _keys(cls, count)
 
 

@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_OPENED = frozenset({Opened, tuple, list})
+
+
+def _closed(value: Any) -> Any:
+    """Return the array of an opened argument, or a sequence of them."""
+    if isinstance(value, Opened):
+        return value.x
+    return type(value)(map(_closed, value)) if type(value) in (tuple, list) else value
+
+
 def explicit_names(mesh: Any) -> tuple[str, ...]:
     """Return the explicit axes of a mesh."""
     return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
@@ -59,8 +69,8 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         if not are_defaults():
             return independent(computed)(*args)
         # With `jax_debug_nans`, JAX calls the function of a program that failed with the arguments of the program.
-        if Opened in map(type, args):
-            args = tuple(x.x if isinstance(x, Opened) else x for x in args)
+        if not _OPENED.isdisjoint(map(type, args)):
+            args = tuple(map(_closed, args))
         leaves, tree = jax.tree.flatten(args)
         mesh = mesh_of(leaves)
         if mesh is None:

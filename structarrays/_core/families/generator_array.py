@@ -42,6 +42,7 @@ class GeneratorArray(Factored):
     """
 
     __slots__ = ()
+    parameter_names: tuple[str, ...] = ()
     is_family = True
 
     def times(self, columns: jax.Array) -> jax.Array:

@@ -374,3 +374,5 @@ def test_checks_of_infinities_see_eager_sums(rng):
             large + other  # noqa: B018
         with pytest.raises(FloatingPointError):
             sa.sin(sa.sinh(large))
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        sa.concat([other * jnp.inf, sa.asarray(np.full((1, other.shape[1]), np.nan))])
