@@ -141,6 +141,10 @@ def slogdet(
     )
 
     def log_depth(*blocks: *tuple[jax.Array, jax.Array, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        if positive_definite:
+            # The Cholesky factors of the pivots read one triangle, so the derivative would belong to that triangle.
+            diagonal, upper = hermitian_part(*blocks)
+            blocks = cyclic_reduction.shifted(upper, 1).mT.conj(), diagonal, upper
         levels, regular = cyclic_reduction.reduce(*blocks, positive_definite)
         factors = jnp.concatenate([level.factors for level in levels], -2)
         trusted = regular & cyclic_reduction.is_stable(levels, blocks)
