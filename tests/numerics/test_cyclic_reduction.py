@@ -355,7 +355,7 @@ def test_products_are_kept_apart_from_their_operands():
 
 
 def operands_of_products(jaxpr):
-    """What computes the operands of each product of blocks in a program."""
+    """Iterate over the primitives that compute the operands of products of blocks."""
     origin = {id(v): equation.primitive.name for equation in jaxpr.eqns for v in equation.outvars}
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dot_general" or equation.params.get("name") == "matmul":

@@ -1,4 +1,4 @@
-"""What programs for GPUs do beyond those for CPUs, run on a CPU: NaN that cuSOLVER loses, batches without exchanges of rows, Schur forms."""
+"""Code for GPUs, run on a CPU: NaN in factorizations, tridiagonal systems in batches, Schur forms, definite blocks."""
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jax import lax
 
 import structarrays as sa
 from structarrays._numerics import dense_factors, dense_linalg, tridiagonal
+from structarrays._structures.blocks import block_tridiagonal
 
 
 @pytest.fixture
@@ -149,3 +150,33 @@ def test_a_system_that_is_not_finite_leaves_the_batch_together(accelerator, rng)
     diag[1, 4] = np.nan
     x, ok = tridiagonal._anywhere(*map(jnp.asarray, (lower, diag, upper, b[..., None])))
     assert ok and np.isnan(x[1]).any() and np.isfinite(x[0]).all() and np.isfinite(x[2]).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_determinants_of_definite_blocks_use_both_triangles(accelerator, count, dtype, rng):
+    """As on a CPU, they belong to the Hermitian part, and so do their derivatives."""
+    m = 2
+    lower, diagonal, upper = (rng.normal(size=(count, m, m)).astype(dtype) for _ in range(3))
+    if dtype is complex:
+        lower, diagonal, upper = (b + 1j * rng.normal(size=b.shape) for b in (lower, diagonal, upper))
+    lower[0], upper[-1] = 0, 0
+    diagonal = diagonal + 12 * np.eye(m)
+    a = np.zeros((count * m, count * m), dtype)
+    for i in range(count):
+        rows = slice(i * m, i * m + m)
+        a[rows, rows] = diagonal[i]
+        if i:
+            a[rows, i * m - m : i * m] = lower[i]
+            a[i * m - m : i * m, rows] = upper[i - 1]
+    part = (a + a.conj().T) / 2
+
+    def logarithm(diagonal):
+        return block_tridiagonal.slogdet(jnp.asarray(lower), diagonal, jnp.asarray(upper), True)[1]
+
+    value, gradient = jax.value_and_grad(logarithm)(jnp.asarray(diagonal))
+    np.testing.assert_allclose(value, np.linalg.slogdet(part)[1], rtol=1e-13)
+    inverse = np.linalg.inv(part)
+    for i in range(count):
+        expected = inverse[i * m : i * m + m, i * m : i * m + m].T
+        np.testing.assert_allclose(gradient[i], expected, rtol=1e-11, atol=1e-14)

@@ -69,7 +69,7 @@ Keyed = tuple[tuple[jax.tree_util.GetAttrKey, Any], ...]
 
 
 _KEYS: dict[tuple[type, int], tuple[jax.tree_util.GetAttrKey, ...]] = {}
-"""The keys of a class and a number of parameters: those of usual numbers, and those that were used."""
+"""Keys by class and number of parameters. Usual numbers are filled in when the class is defined."""
 
 _USUAL = 8
 """Number of parameters of one sequence up to which keys are made with the class."""
