@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 def lift(value: Any, argument: str = "x") -> Array:
     """Convert a value inside a compiled call to an `Array`; arrays of JAX and NumPy become `Dense`."""
     if isinstance(value, Array):
+        for leaf in value._value[0]:
+            if not isinstance(leaf, Array) and isinstance(leaf, jax.Ref):
+                raise TypeError(
+                    f"{argument} must contain arrays, got a {type(value).__name__} whose parameters are references "
+                    "(jax.Ref); read their values with jax.tree.map(lambda ref: ref[...], x)"
+                )
         return value
     if isinstance(value, jax.Array):
         check_numbers(value, argument)
