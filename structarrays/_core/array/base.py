@@ -47,6 +47,8 @@ when_defined: list[Callable[[type[Array]], object]] = []
 
 def for_each_matrix(numbers: int, batch: Shape) -> int:
     """Divide the count of all stored numbers by the number of matrices, which may be symbolic in `jax.export`."""
+    if not batch:
+        return numbers
     count = math.prod(batch)
     return numbers // (count if is_symbolic(count) else max(1, count))
 

@@ -111,7 +111,11 @@ def stored(x: Array) -> int:
     """Return how many numbers an array stores for each matrix of a stack."""
     if isinstance(x, Factored):
         return sum(map(stored, x.parts))
-    return for_each_matrix(sum(leaf.size for leaf in x._value[0] if leaf is not None), x.shape[:-2])
+    numbers = 0
+    for leaf in x._value[0]:  # a loop, since it calls no function
+        if leaf is not None:
+            numbers += leaf.size
+    return for_each_matrix(numbers, x.shape[:-2])
 
 
 def pays(*terms: Array) -> bool:
