@@ -9,7 +9,7 @@ with _paused_collection():
     from ._core.array.base import Array
     from ._core.array.dense import Dense
     from ._core.assumptions import assume, forget
-    from ._core.dispatch.contexts import densify, errstate, host_calls, strong_zeros
+    from ._core.dispatch.contexts import dense_results, densify, errstate, host_calls, set_dense_results, strong_zeros
     from ._core.dispatch.recording import explain, record
     from ._core.dtypes import (
         DType,
@@ -226,6 +226,7 @@ __all__ = [
     "count_nonzero",
     "cumulative_prod",
     "cumulative_sum",
+    "dense_results",
     "densify",
     "diag",
     "diff",
@@ -329,6 +330,7 @@ __all__ = [
     "same_structure",
     "save",
     "searchsorted",
+    "set_dense_results",
     "sign",
     "signbit",
     "sin",

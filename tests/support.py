@@ -10,6 +10,11 @@ def dense(x):
     return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
 
 
+def as_jax(x):
+    """A result of either type, a `Dense` or an array of JAX, as an array of JAX."""
+    return x.to_jax() if isinstance(x, sa.Array) else x
+
+
 def random(shape, dtype=np.float64, seed=0):
     """Random numbers of a real or complex dtype, which depend on the shape."""
     rng = np.random.default_rng([seed, *shape])

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from jax import export
+from support import as_jax
 
 import structarrays as sa
 from structarrays.testing import STRUCTURES, sample
@@ -148,7 +149,7 @@ SYMBOLIC = {
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_batches_of_symbolic_size(name, rng):
     function, *shapes = SYMBOLIC[name]
-    program = jax.jit(lambda *args: function(*args).to_jax())
+    program = jax.jit(lambda *args: as_jax(function(*args)))
     (n,) = export.symbolic_shape("n")
     exported = export.export(program)(*(jax.ShapeDtypeStruct((n, *shape), np.float64) for shape in shapes))
     restored = export.deserialize(exported.serialize())
@@ -158,7 +159,7 @@ def test_batches_of_symbolic_size(name, rng):
 
 
 def test_one_matrix_and_a_batch_of_symbolic_size(rng):
-    program = jax.jit(lambda d, b: sa.linalg.solve(sa.tridiagonal(-d[1:], 4 + d, -d[1:]), b).to_jax())
+    program = jax.jit(lambda d, b: sa.linalg.solve(sa.tridiagonal(-d[1:], 4 + d, -d[1:]), b))
     (n,) = export.symbolic_shape("n")
     exported = export.export(program)(np.zeros(5), jax.ShapeDtypeStruct((n, 5, 2), np.float64))
     for size in (1, 4):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from oracles import check_everywhere, close, definite, dense, each, random
+from support import as_jax
 
 import structarrays as sa
 from structarrays._functions.linalg.factorizations import LUResult
@@ -397,7 +398,7 @@ def test_derivative_of_ldl(imaginary):
 
         def ours(t, lower=lower):
             lu, d, _ = sa.linalg.ldl(a + t * direction, lower)
-            return lu.to_jax(), d.to_jax()
+            return as_jax(lu), as_jax(d)
 
         changes = jax.jvp(ours, (0.0,), (1.0,))[1]
         h = 1e-6
@@ -432,7 +433,7 @@ def test_factors_go_through_transformations():
     one = sa.linalg.cho_factor(s[0], lower=True)
 
     def step(carry, right):
-        return carry, sa.linalg.cho_solve(carry, right).to_jax()
+        return carry, sa.linalg.cho_solve(carry, right)
 
     carry, solutions = jax.lax.scan(step, one, jnp.stack([b, 2 * b]))
     assert carry.lower is True

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from support import dense, random
+from support import as_jax, dense, random
 
 import structarrays as sa
 
@@ -14,7 +14,7 @@ def check(actual, expected, rtol=1e-11):
     expected = np.asarray(expected)
     assert actual.shape == expected.shape and actual.dtype == expected.dtype
     scale = np.max(np.abs(expected), initial=0)
-    np.testing.assert_allclose(np.asarray(actual.to_jax()), expected, rtol=rtol, atol=rtol * scale)
+    np.testing.assert_allclose(np.asarray(as_jax(actual)), expected, rtol=rtol, atol=rtol * scale)
 
 
 @pytest.mark.parametrize(

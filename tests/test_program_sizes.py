@@ -39,7 +39,7 @@ def _programs(equation):
 
 
 def solution(a, b):
-    return sa.linalg.solve(a, b).to_jax()
+    return sa.linalg.solve(a, b)
 
 
 def hierarchical(levels, rows=64):

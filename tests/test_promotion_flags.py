@@ -35,7 +35,7 @@ FUNCTIONS = {
     "written": lambda x: _written(x),
     "gradient": lambda x: jax.tree.leaves(sa.grad(lambda x: sa.sum(sa.abs(x @ V)))(x)),
     "gradient of det": lambda x: jax.tree.leaves(sa.grad(lambda x: sa.abs(sa.linalg.det(x)))(x)),
-    "batch": lambda x: jax.vmap(lambda v: (x @ v).to_jax())(np.stack([V, V])),
+    "batch": lambda x: jax.vmap(lambda v: x @ v)(np.stack([V, V])),
     "structured": lambda x: sa.structured(lambda a: jnp.matmul(a, a) + a)(x),
 }
 

@@ -89,7 +89,7 @@ def test_kinds_of_vectors():
     host, v = np.asarray(x), np.array([1.0, 2.0, 4.0])
     for y in (sa.asarray(v), jnp.asarray(v)):
         for result, expected in ((x.matvec(y), host @ v), (x.rmatvec(y), host.T @ v)):
-            assert type(result) is sa.Dense
+            assert type(result) is type(y)
             np.testing.assert_allclose(np.asarray(result), expected)
     close(x.matvec(np.arange(3)), host @ np.arange(3))
     close(x.rmatvec(v[::-1]), host.T @ v[::-1])
@@ -324,7 +324,7 @@ def test_results_follow_the_operands(dtype):
             for operator in (A, ours):
                 for vector in (sa.asarray(V), jnp.asarray(V)):
                     result = getattr(operator, name)(vector)
-                    assert type(result) is sa.Dense
+                    assert type(result) is type(vector)
                     close(np.asarray(result), expected(host, V))
         for shape in ((N,), (N, 3)):
             V = numbers(*shape, dtype=dtype)
@@ -335,7 +335,7 @@ def test_results_follow_the_operands(dtype):
                 if isinstance(vector, sa.Array):  # those of JAX refuse an operator of SciPy before it is asked
                     products.append(((vector.mT if vector.ndim == 2 else vector) @ ours, V.T @ host))
                 for result, expected in products:
-                    assert type(result) is sa.Dense
+                    assert type(result) is type(vector)
                     close(np.asarray(result), expected)
 
 
@@ -347,7 +347,7 @@ def test_only_scipys_own_code_gets_numpys_arrays():
     asks = {"__name__": "scipy.sparse.linalg._of_the_future", "A": A, "v": v, "u": jnp.ones(3), "jit": jax.jit}
     exec("product, jaxs, sums, traced = A @ v, A @ u, A + v, jit(lambda u: A @ v + u)(u)", asks)
     close(asks["product"], np.arange(1.0, 4.0))
-    assert all(isinstance(asks[name], sa.Array) for name in ("jaxs", "sums", "traced"))
+    assert isinstance(asks["jaxs"], jax.Array) and all(isinstance(asks[name], sa.Array) for name in ("sums", "traced"))
 
 
 KRYLOV = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr", "lsqr", "lsmr")

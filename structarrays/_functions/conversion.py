@@ -356,4 +356,7 @@ def densified(x: ArrayLike, name: str) -> Dense:
     return densify(cast("Array", x), name)
 
 
+densified.follows = False
+
+
 cast("dict[str, Any]", FUNCTIONS).update(asarray=asarray, from_dlpack=from_dlpack)

@@ -18,6 +18,7 @@ from .._core.array.operands import cast, densify
 from .._core.dispatch import late
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
+from .._core.dispatch.results import follow_eager_operands
 from .comparisons_and_logic import logical_or
 from .inspection import check_device
 
@@ -69,7 +70,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any 
     Diagonal([1., 2.], shape=(2, 2), dtype=float32)
     """
     if not isinstance(x, Array):
-        x = late.asarray(x)
+        cast_: Array = follow_eager_operands(astype(late.asarray(x), dtype, copy=copy, device=device), (x,))
+        return cast_
     dtype = dtypes.as_dtype(dtype, "astype: dtype")
     check_device(device, "astype")
     if x.dtype.kind == "c" and dtype.kind not in "cb":

@@ -36,3 +36,6 @@ def to_dense(x: ArrayLike, /) -> Dense:
     """
     x = cast("Array", x)
     return dense_form(x)
+
+
+to_dense.follows = False

@@ -21,6 +21,7 @@ from .._core.dispatch import explicit, late
 from .._core.dispatch.decorator import function
 from .._core.dispatch.function import Function
 from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dispatch.results import follow_eager_operands
 from .._core.dtypes import native
 from .._core.families.entries import elements_at, has_elements
 from .conversion import asarray
@@ -68,7 +69,8 @@ def getitem(x: Array, key: Any) -> Array:
             dense: Any = x  # its value is dense
             return _read_dense(dense, items, indexing.has_ellipsis(key))
         seen = x.__copy__()  # another thread may change the class of `x`
-    return _read_structured(seen, items)
+    result: Array = follow_eager_operands(_read_structured(seen, items), key if isinstance(key, tuple) else (key,))
+    return result
 
 
 def _read_dense(x: Dense, items: Sequence[indexing.Item], ellipsis: bool) -> Array:
@@ -116,7 +118,7 @@ def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
         if item.kind in ("int", "array"):
             operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
         if item.size == -1:
-            return getitem(densify(x, "__getitem__"), indexing.as_key(items))
+            return _read_dense(densify(x, "__getitem__"), items, False)
         static.append((item.kind, item.start, item.size, item.step) if item.kind == "slice" else (item.kind,))
     return index(x, tuple(operands), key=tuple(static))
 
@@ -144,6 +146,9 @@ def index(x: ArrayLike, operands: tuple[ArrayLike, ...], /, *, key: Key) -> Arra
         return x
     result: Array = index.dispatch(x, operands=tuple(taken_at[taken:]), key=core)
     return result
+
+
+index.follows = False  # `getitem` knows the type of the indices
 
 
 @index.kernel(Dense)

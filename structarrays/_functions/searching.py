@@ -16,6 +16,7 @@ from .._core.array.dense import Dense
 from .._core.array.operands import cast, check_operand, densify, promote
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dispatch.results import follow_eager_operands
 from .._core.dtypes import default_dtype
 from .._core.families.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
 from .._core.families.elementwise_rule import (
@@ -33,7 +34,7 @@ from .conversion import asarray
 from .statistical import sum as sum_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .._core.dispatch.function import Function
     from .._core.typing import Result, Rule, Static
@@ -186,6 +187,9 @@ def _values(x: ArrayLike, *, name: str) -> Dense:
     return densify(typing.cast("Array", x), name)
 
 
+_values.follows = False
+
+
 def known_values(x: ArrayLike, name: str) -> jax.Array:
     """Return the dense data of an array for the function `name`, whose result has a data-dependent shape.
 
@@ -197,7 +201,7 @@ def known_values(x: ArrayLike, name: str) -> jax.Array:
         If `x` is traced, so that its values are not known.
     """
     check_operand(x, name, "x")
-    data = _values(x, name=name).data
+    data: jax.Array = _values(x, name=name).dense_data()
     if isinstance(data, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
             data,
@@ -241,14 +245,20 @@ def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
+    given = x
     x = copy.copy(asarray(x))  # another thread may write in the meantime
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
             x = x.rebuild(x.entries, None)  # a background that is known to be zero, as for ``x > 1``
         exact = nonzero_kernels.choose((x,), {})
         if exact is not None:
-            return tuple(Dense.make((index,)) for index in exact.run(x))
-    return tuple(Dense.make((index,)) for index in dense_searching.nonzero(known_values(x, "nonzero")))
+            return _as_indices(exact.run(x), given)
+    return _as_indices(dense_searching.nonzero(known_values(x, "nonzero")), given)
+
+
+def _as_indices(indices: Iterable[jax.Array], x: ArrayLike) -> tuple[Array, ...]:
+    result: tuple[Array, ...] = follow_eager_operands(tuple(Dense.make((index,)) for index in indices), (x,))
+    return result
 
 
 # ---- sorted arrays ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote
 from .._core.dispatch.decorator import function
+from .._core.dispatch.results import follow_eager_operands
 from .._core.families.batch import map_elements
 from .._numerics import dense_sets
 from .searching import known_values
@@ -85,7 +86,9 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     >>> sa.unique_all(sa.asarray([3, 1, 3])).inverse_indices
     Dense([1, 0, 1], dtype=int64)
     """
-    return UniqueAllResult(*_wrapped(dense_sets.unique_all(known_values(x, "unique_all"))))
+    parts = dense_sets.unique_all(known_values(x, "unique_all"))
+    result: UniqueAllResult = follow_eager_operands(UniqueAllResult(*_wrapped(parts)), (x,))
+    return result
 
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
@@ -114,7 +117,9 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     >>> sa.unique_counts(sa.asarray([3, 1, 3])).counts
     Dense([1, 2], dtype=int64)
     """
-    return UniqueCountsResult(*_wrapped(dense_sets.unique_counts(known_values(x, "unique_counts"))))
+    parts = dense_sets.unique_counts(known_values(x, "unique_counts"))
+    result: UniqueCountsResult = follow_eager_operands(UniqueCountsResult(*_wrapped(parts)), (x,))
+    return result
 
 
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
@@ -143,7 +148,9 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     >>> sa.unique_inverse(sa.asarray([3, 1, 3])).inverse_indices
     Dense([1, 0, 1], dtype=int64)
     """
-    return UniqueInverseResult(*_wrapped(dense_sets.unique_inverse(known_values(x, "unique_inverse"))))
+    parts = dense_sets.unique_inverse(known_values(x, "unique_inverse"))
+    result: UniqueInverseResult = follow_eager_operands(UniqueInverseResult(*_wrapped(parts)), (x,))
+    return result
 
 
 def unique_values(x: ArrayLike, /) -> Array:
@@ -170,7 +177,9 @@ def unique_values(x: ArrayLike, /) -> Array:
     >>> sa.unique_values(sa.asarray([3, 1, 3]))
     Dense([1, 3], dtype=int64)
     """
-    return Dense.make((dense_sets.unique_values(known_values(x, "unique_values")),))
+    values = Dense.make((dense_sets.unique_values(known_values(x, "unique_values")),))
+    result: Array = follow_eager_operands(values, (x,))
+    return result
 
 
 def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:

@@ -10,7 +10,6 @@ import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from .._core.array.base import Array
@@ -20,6 +19,7 @@ from .._core.array.operands import densify
 from .._core.dispatch import late
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
+from .._core.dispatch.results import as_jax
 from .._functions.linear_algebra import matmul, matrix_transpose
 from .._functions.rounding_and_parts import conj
 from .numpy_host import is_traced
@@ -100,7 +100,7 @@ def product(x: Array, other: Any, name: str) -> Any:
         raise ValueError(f"{name}: the matrix must have shape ({size}, K) for one of shape {shape}, got {given}")
     result = adjoint_product(x, other) if adjoint else matmul(x, other)
     # Some of SciPy's methods write into the result, and the memory of an array of JAX is read-only.
-    return np.array(_data(result)) if isinstance(other, np.ndarray) else result
+    return np.array(as_jax(result)) if isinstance(other, np.ndarray) else result
 
 
 _SCIPY = "scipy.sparse.linalg"
@@ -121,11 +121,7 @@ def as_called(result: Array, frame: FrameType) -> Array | np.ndarray:
     """
     if not frame.f_globals.get("__name__", "").startswith(_SCIPY) or is_traced(result):
         return result
-    return np.array(_data(result))
-
-
-def _data(x: Array) -> jax.Array:
-    return x._value[0][0] if type(x) is Dense else x.to_jax()
+    return np.array(as_jax(result))
 
 
 def check_matrix(x: object) -> None:

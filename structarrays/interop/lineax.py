@@ -23,6 +23,7 @@ from .._core import dtypes
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.assumptions import assume, is_hermitian
+from .._core.dispatch.results import as_jax
 from .._core.families.join import is_zero_outside
 from .._functions.conversion import densified
 from .._functions.data_type import astype
@@ -133,7 +134,7 @@ class StructuredLinearOperator(lx.AbstractLinearOperator):  # type: ignore[misc]
 
     def mv(self, vector: jax.Array) -> jax.Array:
         """Multiply by a vector, in the structure of the matrix."""
-        return matmul(self.array, vector).to_jax()
+        return as_jax(matmul(self.array, vector))
 
     def as_matrix(self) -> jax.Array:
         """Return the dense form, under the policy of `structarrays.densify`."""
@@ -173,12 +174,12 @@ def _materialise_structured_linear_operator(operator: StructuredLinearOperator) 
 
 @lx.diagonal.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
 def _diagonal_structured_linear_operator(operator: StructuredLinearOperator) -> jax.Array:
-    return diagonal_of(operator.array).to_jax()
+    return as_jax(diagonal_of(operator.array))
 
 
 @lx.tridiagonal.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
 def _tridiagonal_structured_linear_operator(operator: StructuredLinearOperator) -> tuple[jax.Array, ...]:
-    return tuple(diagonal_of(operator.array, offset=k).to_jax() for k in (0, -1, 1))
+    return tuple(as_jax(diagonal_of(operator.array, offset=k)) for k in (0, -1, 1))
 
 
 @lx.conj.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax

@@ -158,7 +158,7 @@ def into(
             r if o is None else into(o, r, name, where=where, casting=casting, broadcast=broadcast)
             for o, r in zip(out, result, strict=True)
         )
-    if not isinstance(result, Array):
+    if not isinstance(result, Array | jax.Array):
         result = np.asarray(result)
     shape = out.shape if broadcast else result.shape
     if out.shape != shape or (broadcast and np.broadcast_shapes(out.shape, result.shape) != out.shape):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.array.base import Array
+from .._core.dispatch.results import as_jax
 from .._functions import linalg
 from .._functions.creation import asarray
 
@@ -276,7 +277,7 @@ class StructuredMatMul(StructuredOp):
 
     def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, x = inputs
-        return ((self.build(parameters) @ x).to_jax(),)
+        return (as_jax(self.build(parameters) @ x),)
 
     def results(self) -> tuple[tuple[Any, ...], ...]:
         last = len(self.ndims) - 1
@@ -288,7 +289,7 @@ class StructuredSolve(StructuredOp):
 
     def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, b = inputs
-        return (linalg.solve(self.build(parameters), b).to_jax(),)
+        return (as_jax(linalg.solve(self.build(parameters), b)),)
 
     def results(self) -> tuple[tuple[Any, ...], ...]:
         return (tuple((len(self.ndims) - 1, axis) for axis in range(self.ndims[-1])),)
@@ -298,7 +299,7 @@ class StructuredSlogdet(StructuredOp):
     """Sign and logarithm of the absolute value of the determinant of a structured matrix."""
 
     def implementation(self, *parameters: Any) -> tuple[Any, ...]:
-        return tuple(part.to_jax() for part in linalg.slogdet(self.build(parameters)))
+        return tuple(as_jax(part) for part in linalg.slogdet(self.build(parameters)))
 
     def results(self) -> tuple[tuple[Any, ...], ...]:
         return ((), ())

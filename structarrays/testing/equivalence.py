@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.array.base import Array, is_array
 from .._core.array.flattening import opened
+from .._core.dispatch.results import as_jax
 from .._core.families.factored import Factored
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def check_equivalence(
 
 def dense_value(x: Any) -> Any:
     """Return the dense value of an array as a NumPy array."""
-    return np.array(x.to_jax()) if isinstance(x, Array) else x
+    return np.array(as_jax(x)) if isinstance(x, Array | jax.Array) else x
 
 
 def applies(case: Case, arrays: Sequence[Any]) -> bool:
@@ -305,7 +306,7 @@ def _check_derivative(
 
     def function(parameters: Sequence[jax.Array]) -> list[jax.Array]:
         flat = jax.tree.leaves(run(*operands(parameters))[1], is_leaf=is_array)
-        dense = [v.to_jax() for v in flat if isinstance(v, Array)]
+        dense = [as_jax(v) for v in flat if isinstance(v, Array | jax.Array)]
         return [v for v in dense if v.dtype.kind in "fc"]
 
     outputs = jax.eval_shape(function, parameters)

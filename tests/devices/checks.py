@@ -238,13 +238,13 @@ def _with_jax() -> dict:
     return {
         "Banded @ JAX": (B @ v, dense @ x, rows),
         "JAX @ Banded": (v @ B, x @ dense, rows),
-        "result + JAX": ((B @ v).to_jax() + v, dense @ x + x, rows),
-        "in jit": (jax.jit(lambda A, v: (A @ v).to_jax() * v)(B, v), dense @ x * x, rows),
+        "result + JAX": ((B @ v) + v, dense @ x + x, rows),
+        "in jit": (jax.jit(lambda A, v: (A @ v) * v)(B, v), dense @ x * x, rows),
         "made in jit": (made @ ones, near @ np.ones(N), rows),
         "diagonals": (B.diagonals[2], np.diagonal(dense), rows),
         "shorter diagonals": (B.diagonals[1], np.diagonal(dense, -1), (None,)),
         "scan of solve": (
-            jax.lax.scan(lambda v, _: (sa.linalg.solve(B, v).to_jax(), None), v, None, length=2)[0],
+            jax.lax.scan(lambda v, _: (sa.linalg.solve(B, v), None), v, None, length=2)[0],
             np.linalg.solve(dense, np.linalg.solve(dense, x)),
             rows,
         ),
@@ -254,9 +254,9 @@ def _with_jax() -> dict:
             np.tanh(dense) @ x + x @ x * x,
             rows,
         ),
-        "vmap": (jax.vmap(lambda v: (B @ v).to_jax())(whole), np.stack([x, 2 * x]) @ dense.T, (None, "rows")),
+        "vmap": (jax.vmap(lambda v: B @ v)(whole), np.stack([x, 2 * x]) @ dense.T, (None, "rows")),
         "jit(grad)": (
-            jax.jit(jax.grad(lambda A: sa.sum((A @ v) ** 2).to_jax()))(B).diagonals[2],
+            jax.jit(jax.grad(lambda A: sa.sum((A @ v) ** 2)))(B).diagonals[2],
             2 * (dense @ x) * x,
             rows,
         ),

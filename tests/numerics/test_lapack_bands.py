@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from jax import export
+from support import as_jax
 
 import structarrays as sa
 from structarrays._numerics import lapack_bands
@@ -102,9 +103,9 @@ class TestSystems:
         A = definite(rng, 14, batch=(4,))[0] if kind == "definite" else banded(diagonals(rng, 9, 9, batch=(4,)), 9, 9)
         b = rng.normal(size=(4, N))
         dense = np.asarray(A.to_jax())
-        solve = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, b).to_jax()))
+        solve = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, b)))
         np.testing.assert_allclose(solve(A, b), np.linalg.solve(dense, b[..., None])[..., 0], rtol=1e-8, atol=1e-9)
-        many = jax.jit(jax.vmap(lambda b: sa.linalg.solve(A[0], b).to_jax()))(jnp.asarray(b))
+        many = jax.jit(jax.vmap(lambda b: sa.linalg.solve(A[0], b)))(jnp.asarray(b))
         np.testing.assert_allclose(many, np.linalg.solve(dense[0], b.T).T, rtol=1e-8, atol=1e-9)
         for function in (solve, jax.jit(jax.vmap(lambda A: sa.linalg.slogdet(A).logabsdet.to_jax()))):
             arguments = (A, b) if function is solve else (A,)
@@ -120,7 +121,7 @@ class TestSystems:
         b, c = rng.normal(size=(2, N))
 
         def value(A, b):
-            return jnp.vdot(c, sa.linalg.solve(A, b).to_jax())
+            return jnp.vdot(c, as_jax(sa.linalg.solve(A, b)))
 
         by_A, by_b = run(where, jax.grad(value, argnums=(0, 1)), A, jnp.asarray(b))
         x, adjoint = np.linalg.solve(dense, b), np.linalg.solve(dense.T, c)
@@ -274,7 +275,7 @@ class TestHostCalls:
         @jax.jit
         def steps(b):
             def step(b, _):
-                b = jax.lax.cond(b[0] > 1e9, lambda b: b, lambda b: sa.linalg.solve(D, b).to_jax(), b)
+                b = jax.lax.cond(b[0] > 1e9, lambda b: b, lambda b: sa.linalg.solve(D, b), b)
                 return b, jnp.sum(b)
 
             return jax.lax.scan(step, b, None, length=5)
@@ -295,7 +296,7 @@ class TestHostCalls:
 
     def test_many_threads(self, rng):
         """Twenty threads solve at the same time, each its own system, with one compiled function."""
-        solve = jax.jit(lambda A, b: sa.linalg.solve(A, b).to_jax())
+        solve = jax.jit(lambda A, b: as_jax(sa.linalg.solve(A, b)))
         systems = [(banded(diagonals(rng, 9, 9, dominant=9.0), 9, 9), rng.normal(size=N)) for _ in range(20)]
         wrong = []
 

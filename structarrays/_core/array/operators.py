@@ -67,7 +67,8 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         if direct and not BUSY and name in COMPILED:
             try:
                 result = COMPILED[name](self, other)
-                return result if isinstance(result, Operators) else _completed(result)
+                # An array of JAX is a result as well; its class is in `OPERANDS` since `other` is one.
+                return result if isinstance(result, Operators) or type(result) in operands else _completed(result)
             except RETRIED as error:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self, other))
@@ -95,7 +96,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         if not is_operand(other):
             return NotImplemented
         with writes.LOCK:  # otherwise a write of another thread in between would be lost
-            writes.assign_result(self, FUNCTIONS[name](self, other), name)
+            writes.assign_result(self, late.asarray(FUNCTIONS[name](self, other)), name)
         return self
 
     return forward, reflected, in_place

@@ -46,7 +46,7 @@ class _View(Function[..., Array]):
         return result
 
     def _get(self, rest: tuple[Any, ...], kwargs: dict[str, Any], data: jax.Array) -> jax.Array:
-        result: jax.Array = super().__call__(data, *rest, **kwargs)._value[0][0]
+        result: jax.Array = super().__call__(Dense.make((data,)), *rest, **kwargs)._value[0][0]
         return result
 
     def _put(self, rest: tuple[Any, ...], kwargs: dict[str, Any], base: Dense, data: jax.Array) -> jax.Array:

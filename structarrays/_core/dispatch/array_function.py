@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..array.base import Array
 from ..array.dense import Dense
 from ..array.flattening import dynamic_classes, opened_arguments
 from ..array.operands import lift, without_weak_types
@@ -18,6 +19,7 @@ from .call_arguments import concrete_array_class
 from .contexts import ENTERED, linalg_errors
 from .function import Function, P, R
 from .recording import RECORDING, active_log
+from .results import follow_eager_operands, follow_host_operands
 from .tracing import BUSY, COMPILED_CALL, within_function
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class ArrayFunction(Function[P, R]):
             for x in arrays:
                 if type(x) not in OPERANDS:
                     is_operand(x)  # so that `OPERANDS` contains the type at the next call
-            return result
+            return result if isinstance(result, Array) else follow_host_operands(result, arrays)
         return self._after_call(failure, arrays)
 
     def _after_call(self, failure: Exception, arrays: Sequence[Any]) -> R:
@@ -114,6 +116,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             early: R = self._eagerly(self.eager, tuple(map(lift, arrays)), {})
             if early is not NotImplemented:
+                early = follow_eager_operands(early, arrays)
                 return early
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller((), arrays)
@@ -129,7 +132,8 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         except RETRIED as error:
             failure = error
         else:
-            return self._unless_failed(result, ok, operands)
+            whole = self._unless_failed(result, ok, operands)
+            return whole if isinstance(whole, Array) else follow_host_operands(whole, arrays)
         return self._after_call(failure, operands)
 
     def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:

@@ -41,6 +41,8 @@ class _Policies(NamedTuple):
     linalg: Literal["raise", "nan"] = "raise"
     host_calls: bool = True
     sparse_solver: str = "superlu"
+    dense_results: Literal["array", "jax"] | None = None
+    """None stands for the default of the process."""
     log: Any = None
     """The log that `record` and `explain` write to."""
 
@@ -53,6 +55,24 @@ ENTERED: list[bool] = []
 """Not empty after the first change of a policy, in any thread. Before that change `apply` has nothing to do."""
 
 
+class _OfProcess:
+    """The default of the process for `dense_results`, and the last policies that it completed."""
+
+    dense_results: Literal["array", "jax"] = "array"
+    completed: tuple[_Policies, _Policies] = (_DEFAULTS, _DEFAULTS._replace(dense_results="array"))
+
+
+def _complete(policies: _Policies) -> _Policies:
+    """Replace absent policies by the defaults of the process."""
+    if policies.dense_results is not None or _OfProcess.dense_results == "array":
+        return policies
+    given, completed = _OfProcess.completed
+    if given is not policies or completed.dense_results != _OfProcess.dense_results:
+        completed = policies._replace(dense_results=_OfProcess.dense_results)
+        _OfProcess.completed = policies, completed
+    return completed
+
+
 def apply() -> None:
     """Pass the policies of this task to JAX.
 
@@ -61,7 +81,7 @@ def apply() -> None:
     RuntimeError
         If JAX is tracing under other policies: later calls under those policies would use the compiled code.
     """
-    policies = _of_task.get()
+    policies = _complete(_of_task.get())
     known = _of_jax.value
     if known is policies:
         return
@@ -98,7 +118,7 @@ class Policy(Generic[T]):
 
         Entering and leaving it does not change other policies.
         """
-        before = self.value
+        before = cast(T, getattr(_of_task.get(), self._name))  # None stays None, which stands for a default
         self._set(value)
         try:
             yield
@@ -112,7 +132,7 @@ class Policy(Generic[T]):
         policies = _of_task.get()._replace(**change)
         ENTERED[:] = [True]
         _of_task.set(policies)
-        _of_jax(policies).__enter__()
+        _of_jax(_complete(policies)).__enter__()
 
 
 densify_policy: Policy[DensifyPolicy] = Policy("densify")
@@ -122,6 +142,23 @@ host_calls_policy: Policy[bool] = Policy("host_calls")
 follow_host_calls(lambda: host_calls_policy.value)
 sparse_solver_policy: Policy[str] = Policy("sparse_solver")
 active: Policy[Any] = Policy("log")
+
+
+class _DenseResults(Policy[Literal["array", "jax"]]):
+    """The policy of `dense_results`, which has a default of the process."""
+
+    @property
+    def value(self) -> Literal["array", "jax"]:
+        return _of_task.get().dense_results or _OfProcess.dense_results
+
+    def set_default(self, value: Literal["array", "jax"]) -> None:
+        """Set the default of the process."""
+        _OfProcess.dense_results = value
+        ENTERED[:] = [True]
+        apply()
+
+
+dense_results_policy = _DenseResults("dense_results")
 
 
 class Caller(NamedTuple):
@@ -272,3 +309,77 @@ def host_calls(allowed: bool = True) -> Iterator[None]:
         raise TypeError(f"host_calls: allowed must be True or False, got {allowed!r}")
     with host_calls_policy(allowed):
         yield
+
+
+def _check_dense_results(kind: object, name: str) -> None:
+    if kind not in ("array", "jax"):
+        raise ValueError(f'{name}: kind must be "array" or "jax", got {kind!r}')
+
+
+@contextlib.contextmanager
+def dense_results(kind: Literal["array", "jax"]) -> Iterator[None]:
+    """Set the type of dense results of calls without dense operands; a context manager.
+
+    The type of a dense result follows the dense operands of a call. If one of them is a `Dense`, the result is a
+    `Dense`. Otherwise, if one of them is a `jax.Array`, the result is a `jax.Array`, as in ``A @ v``. This policy applies to
+    all other calls, such as ``sum(A)``, ``linalg.logdet(A)`` and ``A[0]``. It does not apply to functions that create
+    or convert an array, such as `asarray`, `linspace` and `to_dense`.
+
+    Parameters
+    ----------
+    kind : {"array", "jax"}
+        ``"array"`` returns arrays of this library, as generic code of the Array API standard needs. ``"jax"`` returns
+        a `jax.Array`, as functions of JAX need.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is neither of the two strings.
+
+    See Also
+    --------
+    set_dense_results : Set the default of the process, which is ``"array"``.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import structarrays as sa
+    >>> A = sa.Diagonal([1.0, 2.0])
+    >>> with sa.dense_results("jax"):
+    ...     jax.grad(lambda A: sa.linalg.logdet(A))(A)
+    Diagonal([1. , 0.5], shape=(2, 2), dtype=float64)
+    """
+    _check_dense_results(kind, "dense_results")
+    with dense_results_policy(kind):
+        yield
+
+
+def set_dense_results(kind: Literal["array", "jax"]) -> None:
+    """Set the default of `dense_results` for all threads of the process.
+
+    Call it once, when a program starts. Contexts of `dense_results` take precedence.
+
+    Parameters
+    ----------
+    kind : {"array", "jax"}
+        The same as for `dense_results`.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is neither of the two strings.
+
+    See Also
+    --------
+    dense_results : Set the type in one block.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.set_dense_results("jax")
+    >>> sa.sum(sa.Diagonal([1.0, 2.0]))
+    Array(3., dtype=float64)
+    >>> sa.set_dense_results("array")
+    """
+    _check_dense_results(kind, "set_dense_results")
+    dense_results_policy.set_default(kind)

@@ -39,10 +39,11 @@ from ..array.writes import SHARED
 from ..errors import DensifyError
 from . import explicit
 from .call_arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
-from .contexts import ENTERED, Caller, apply, caller, linalg_errors
+from .contexts import ENTERED, Caller, apply, caller, dense_results_policy, linalg_errors
 from .precision import precision_of
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
+from .results import follow_eager_operands, follow_host_operands, follow_operands
 from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Function(Registry[Any], Generic[P, R]):
         The kernel for `Dense` operands, as a function of `jax.Array`.
     """
 
+    follows = True
+    """Whether the type of dense results follows the operands; otherwise results are arrays of this library."""
+    followed: tuple[str, ...] = ()
+    """Names of the operands that the type of dense results follows, if not all operands: the factors of a matrix do not
+    count."""
     promotes = False
     """Whether the arguments are promoted to one dtype, which must be able to represent a Python integer among them."""
 
@@ -147,6 +153,8 @@ class Function(Registry[Any], Generic[P, R]):
         count = pieces(arrays)
         if count > 1:
             result = padded_for(result, count)
+        if self.follows and (type(result) is Dense or not isinstance(result, Array)):
+            result = follow_operands(result, self.deciding(static, arrays) if self.followed else arrays)
         return with_indices(result) if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
     def __repr__(self) -> str:
@@ -214,6 +222,8 @@ class Function(Registry[Any], Generic[P, R]):
             return NotImplemented
         log = active_log() if RECORDING else None
         run = kernel.run if are_defaults() else independent(kernel.run)
+        if dense_results_policy.value != "array":  # the kernel itself expects arrays of this library
+            run = dense_results_policy("array")(run)
         if log is None:
             result = run(*arrays, **static)
         else:
@@ -223,7 +233,10 @@ class Function(Registry[Any], Generic[P, R]):
                 log.events.remove(event)
             else:
                 result = event.finish(result)
-        return place_on_mesh_of(result, shared) if shared and result is not NotImplemented else result
+        if result is NotImplemented:
+            return result
+        result = place_on_mesh_of(result, shared) if shared else result
+        return follow_eager_operands(result, arrays) if self.follows else result
 
     # ---- the call ------------------------------------------------------------------------------------------------
 
@@ -271,7 +284,7 @@ class Function(Registry[Any], Generic[P, R]):
             failure = error
         else:
             whole: R = result if self.checked is None else self._verified(result, static, arrays)
-            return whole
+            return whole if isinstance(whole, Array) else follow_host_operands(whole, self.deciding(static, arrays))
         # Outside of the handler, so that the next error is not chained to this one.
         return self._after(failure, static, arrays, repaired)
 
@@ -333,6 +346,13 @@ class Function(Registry[Any], Generic[P, R]):
             strong = [v.dtype for v in good if hasattr(v, "dtype")]
             good = [python_integer(v, strong, self.name) if type(v) is int else v for v in good]
         return fixed, good
+
+    def deciding(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the operands that the type of dense results follows."""
+        if not self.followed:
+            return arrays
+        names = self._names(static, len(arrays))
+        return [x for name, x in zip(names, arrays, strict=True) if name in self.followed]
 
     def _names(self, static: tuple[Any, ...], count: int) -> list[str]:
         """Return the names of `count` operands in messages."""
@@ -428,10 +448,11 @@ class Function(Registry[Any], Generic[P, R]):
         x = arrays[0]
         if isinstance(x, Array) and x.solved_by_parts:
             try:
-                x = densify(x, self.name)
+                dense = densify(x, self.name)
             except DensifyError as error:
                 self._raise(f"; its dense form was not tried:\n{error}")
-            return self._run(static, [x, *arrays[1:]])
+            whole: R = follow_eager_operands(self._run(static, [dense, *arrays[1:]]), arrays)
+            return whole
         self._raise()
 
     def _raise(self, why: str = "") -> NoReturn:
@@ -444,7 +465,7 @@ class Function(Registry[Any], Generic[P, R]):
         with self._attempt(arrays):
             result: Any = recorded_call(self, static, arrays)
         whole: R = result if self.checked is None else self._verified(result, static, arrays)
-        return whole
+        return whole if isinstance(whole, Array) else follow_host_operands(whole, self.deciding(static, arrays))
 
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 

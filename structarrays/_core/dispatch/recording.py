@@ -347,10 +347,12 @@ def _is_traceable(x: object) -> bool:
 def recorded_call(function: Function[..., Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     """Run and log one call of a function of the namespace."""
     from ..array.sharing import complete
+    from .results import follow_operands
 
     log: Log = active.value  # not None, since the caller has checked it
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
-        return explicit.automatic(functools.partial(function._trace, static))(*arrays)
+        traced = explicit.automatic(functools.partial(function._trace, static))(*arrays)
+        return follow_operands(traced, function.deciding(static, arrays)) if function.follows else traced
     given, arrays = arrays, opened_arguments(arrays)
     with LOCK:
         first = len(log.events)

@@ -51,6 +51,8 @@ jax.tree_util.register_pytree_with_keys(
 class OfCholeskyFactor(Function[..., Array]):
     """A function whose first argument is a pair ``(c, lower)`` with a static `lower`."""
 
+    followed = ("b",)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         first = next(iter(self.__signature__.parameters))
         if args:
@@ -383,6 +385,9 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int |
     check.broadcast("linalg.lu_solve", lu.shape[:-2], piv.shape[:-1])
     x, ok = lu_solve.dispatch(lu, piv, check.columns(b), trans=transposition("linalg.lu_solve", trans))
     return cast("Array", (check.like_right_hand_side(x, b), ok))  # and the success flag
+
+
+lu_solve.followed = ("b",)
 
 
 @lu_solve.kernel(Array, Array, Array)

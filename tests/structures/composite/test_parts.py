@@ -55,7 +55,7 @@ def same_derivatives(rng, make, leaves, rtol=1e-6):
     def value(leaves, structured):
         x = make(leaves)
         if structured:
-            solution, log = sa.linalg.solve(x, right).to_jax(), sa.linalg.slogdet(x).logabsdet.to_jax()
+            solution, log = sa.linalg.solve(x, right), sa.linalg.slogdet(x).logabsdet.to_jax()
         else:
             solution, log = jnp.linalg.solve(x.to_jax(), right), jnp.linalg.slogdet(x.to_jax())[1]
         return jnp.sum(solution**2 * right) + jnp.sum(log)
@@ -141,8 +141,8 @@ def test_a_background_beside_a_singular_matrix():
 def test_sums_under_jit_and_vmap(rng):
     x, right = sa.Sum(diagonal(rng, batch=(3,)), low_rank(rng, batch=(3,))), normal(rng, 3, N, 1)
     expected = np.linalg.solve(dense(x), right)
-    np.testing.assert_allclose(jax.jit(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
-    np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.jit(lambda x, b: sa.linalg.solve(x, b))(x, right), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b))(x, right), expected, rtol=1e-9)
 
 
 @pytest.mark.costly
