@@ -210,7 +210,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> type(J).__name__
     'Banded'
     >>> J @ jnp.ones(3)
-    Dense([3., 5.], dtype=float64)
+    Array([3., 5.], dtype=float64)
     """
     if not primals:
         raise TypeError("linearize: primals must contain at least one argument of fun, got none")
