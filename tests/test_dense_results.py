@@ -257,6 +257,34 @@ class TestWholeNamespace:
                 for ours in (sa.ones(2), np.ones(2)):
                     assert type(solve(factor(x), ours)) is sa.Dense
 
+    OTHERS = {
+        "repeat": lambda x, v: sa.repeat(v, np.asarray([1, 2, 1, 0])),
+        "solve_toeplitz": lambda x, v: sa.linalg.solve_toeplitz(x[0], v),
+        "matmul_toeplitz": lambda x, v: sa.linalg.matmul_toeplitz((x[0], x[0]), v),
+        "numpy.dot": lambda x, v: np.dot(banded(), v),
+        "numpy.linalg.solve": lambda x, v: np.linalg.solve(banded(), v),
+        "numpy.vdot": lambda x, v: np.vdot(banded()[0], v) if isinstance(v, sa.Array) else np.inner(banded(), v),
+        "numpy.add": lambda x, v: np.add(banded(), x),
+        "numpy.concatenate": lambda x, v: np.concatenate([banded(), x]),
+    }
+
+    @pytest.mark.parametrize("name", OTHERS)
+    def test_functions_that_convert_their_operands(self, name):
+        f, host = self.OTHERS[name], np.eye(n) + 0.1
+        expected = parts(f(sa.asarray(host), sa.ones(n)))
+        assert types(expected) == {sa.Dense}
+        found = f(jnp.asarray(host), jnp.ones(n))
+        assert isinstance(found, jax.Array)
+        if name != "numpy.vdot":
+            np.testing.assert_allclose(found, dense(expected[0]))
+
+    def test_same_structure(self):
+        x = jnp.ones(2)
+        assert sa.same_structure(x, 2 * x) and not sa.same_structure(x, sa.ones(2))
+        assert not sa.same_structure(sa.eye(2), jnp.eye(2))
+        with pytest.raises(TypeError, match="same_structure: y must be an array of structarrays or JAX, got ndarray"):
+            sa.same_structure(x, np.ones(2))
+
     def test_mixed_operands(self):
         x, y = jnp.asarray(self.x), sa.asarray(self.x)
         assert type(sa.add(x, y)) is type(x + y) is type(y + x) is sa.Dense

@@ -16,6 +16,7 @@ from .._core.array.operands import check_operand
 from .._core.array.views import view_function
 from .._core.dispatch.decorator import function
 from .._core.dispatch.function import Function
+from .._core.dispatch.results import follow_eager_operands
 from .._core.families import batch
 from .._core.families.batch import check_axes, check_axis, check_shape
 from .conversion import asarray
@@ -307,7 +308,8 @@ class _Repeat(Function[..., Array]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
         if len(args) == 2 and type(args[1]) is not int and getattr(args[1], "shape", None) != ():
-            return _repeat_each(args[0], args[1], **kwargs)
+            result: Array = follow_eager_operands(_repeat_each(args[0], args[1], **kwargs), args)
+            return result
         return super().__call__(*args, **kwargs)
 
 

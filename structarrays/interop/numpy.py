@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.array.base import Array
 from .._core.dispatch import late
+from .._core.dispatch.results import follow_eager_operands
 from . import numpy_functions, numpy_ufuncs, numpy_writes
 from .numpy_host import as_ours, into, on_host, signature, to_numpy, while_written
 
@@ -57,7 +58,7 @@ def apply_function(
             result = function(*on_host(args, name), **on_host(kwargs, name))
             if name.removeprefix("numpy.") in _READERS:
                 result = as_ours(result)
-        return result if out is None else into(out, result, name)
+        return follow_eager_operands(result, args) if out is None else into(out, result, name)
 
 
 def _refuse(name: str, types: Collection[type], kwargs: dict[str, Any]) -> None:

@@ -131,17 +131,17 @@ def same_structure(x: Array, y: Array) -> bool:
     Parameters
     ----------
     x, y : array
-        Arrays of this library.
+        Arrays of this library or of JAX.
 
     Returns
     -------
     bool
-        Whether the structures are equal.
+        Whether the structures are equal. An array of JAX and a `Dense` differ.
 
     Raises
     ------
     TypeError
-        If an argument is not an array of this library.
+        If an argument is not an array of this library or of JAX.
 
     Examples
     --------
@@ -152,7 +152,9 @@ def same_structure(x: Array, y: Array) -> bool:
     import jax
 
     for argument, value in (("x", x), ("y", y)):
-        if not isinstance(value, Array):
-            raise TypeError(f"same_structure: {argument} must be an array of structarrays, got {type(value).__name__}")
+        if not isinstance(value, Array | jax.Array):
+            raise TypeError(
+                f"same_structure: {argument} must be an array of structarrays or JAX, got {type(value).__name__}"
+            )
     structures: list[Any] = [jax.tree.structure(x), jax.tree.structure(y)]  # JAX's annotations lack their equality
     return bool(structures[0] == structures[1])

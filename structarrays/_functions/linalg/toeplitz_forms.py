@@ -11,6 +11,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
 from ..._core.dispatch.decorator import function
+from ..._core.dispatch.results import follow_eager_operands
 from ..._core.families.batch import check_axis
 from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
@@ -61,12 +62,14 @@ def solve_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike],
     Dense([1., 2., 3.], dtype=float64)
     """
     matrix = _toeplitz("linalg.solve_toeplitz", c_or_cr)
-    b, (m, n) = lift(parameter(b, "b", "linalg.solve_toeplitz")), matrix.shape[-2:]
+    right, (m, n) = lift(parameter(b, "b", "linalg.solve_toeplitz")), matrix.shape[-2:]
     if m != n:
         raise ValueError(
             f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got {m} and {n}"
         )
-    return solve(*check.system("linalg.solve_toeplitz", matrix, b, "the matrix", "b"))
+    solution = solve(*check.system("linalg.solve_toeplitz", matrix, right, "the matrix", "b"))
+    result: Array = follow_eager_operands(solution, (c_or_cr, b))
+    return result
 
 
 def matmul_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike], x: ParameterLike) -> Array:
@@ -102,11 +105,12 @@ def matmul_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike]
     >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
     Dense([-1.,  5., 12.], dtype=float64)
     """
-    matrix, x = _toeplitz("linalg.matmul_toeplitz", c_or_cr), lift(parameter(x, "x", "linalg.matmul_toeplitz"))
-    n, rows = matrix.shape[-1], x.shape[-2:][:1]
-    if rows != (n,):
-        raise ValueError(f"linalg.matmul_toeplitz: x must be (N,) or (..., N, K) with N = {n}, got shape {x.shape}")
-    return matmul(matrix, x)
+    matrix, columns = _toeplitz("linalg.matmul_toeplitz", c_or_cr), lift(parameter(x, "x", "linalg.matmul_toeplitz"))
+    n, shape = matrix.shape[-1], columns.shape
+    if shape[-2:][:1] != (n,):
+        raise ValueError(f"linalg.matmul_toeplitz: x must be (N,) or (..., N, K) with N = {n}, got shape {shape}")
+    result: Array = follow_eager_operands(matmul(matrix, columns), (c_or_cr, x))
+    return result
 
 
 def _toeplitz(name: str, c_or_cr: Any) -> Toeplitz:
