@@ -239,7 +239,7 @@ def vmap(
         places: Sequence[int | None]
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         prefix: tuple[Any, Any] = ((axes,) * len(args) if not isinstance(axes, tuple) else axes, 0 if kwargs else {})
-        places = _spread(prefix, (args, kwargs), "in_axes")
+        places = spread(prefix, (args, kwargs), "in_axes")
         leaves, places = zip(*map(_ready, leaves, places), strict=True) if leaves else ((), ())
 
         def on_leaves(*values: Any) -> Any:
@@ -255,7 +255,7 @@ def vmap(
         )
         result = run(*leaves)
         results, result_tree = jax.tree.flatten(result, is_leaf=is_array)
-        targets = _spread(out_axes, result, "out_axes")
+        targets = spread(out_axes, result, "out_axes")
         return jax.tree.unflatten(result_tree, map(_moved, results, targets))
 
     return mapped
@@ -265,7 +265,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def _spread(prefix: Any, full: Any, argument: str) -> list[int | None]:
+def spread(prefix: Any, full: Any, argument: str) -> list[int | None]:
     """Return the axis of each array in a pytree, from a prefix of the pytree."""
     try:
         spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=is_array), is_leaf=_is_none)

@@ -124,7 +124,7 @@ def _placeholders(targets: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), targets)
 
 
-def _fixpoint(start: Sequence[Any], step: Callable[[list[Any]], list[Any]]) -> list[Any]:
+def fixpoint(start: Sequence[Any], step: Callable[[list[Any]], list[Any]]) -> list[Any]:
     """Return targets that contain the first ones and all results of `step`."""
     targets = list(start)
     for round_ in range(ROUNDS + 1):
@@ -172,7 +172,7 @@ def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> R
     call = ScanCall.of(equation)
     body, carried = call.body, call.carry
     held, init, sliced = call.split(operands)
-    held, sliced = list(map(fixed, held)), list(map(_sliceable, sliced))
+    held, sliced = list(map(fixed, held)), list(map(sliceable, sliced))
     if not any(isinstance(v, (Array, LU)) for v in (*held, *init, *sliced)):
         return bind(equation, [plain(v, "scan") for v in (*held, *init, *sliced)])
     one = [jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), v) for v in sliced]
@@ -181,7 +181,7 @@ def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> R
     def step(targets: list[Any]) -> list[Any]:
         return structures_of(interpreter, body, [*outside, *targets, *one])[:carried]
 
-    targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
+    targets = fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         stacked = structures_of(interpreter, body, [*outside, *targets, *one])[carried:]
         longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((call.length, *leaf.shape), leaf.dtype), stacked)
@@ -197,7 +197,7 @@ def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> R
     return [*carry, *stacked]
 
 
-def _sliceable(value: Any) -> Any:
+def sliceable(value: Any) -> Any:
     """Prepare a value over which a loop runs: a stack of matrices is sliced along its batch axis, a matrix into dense
     rows.
     """
@@ -221,7 +221,7 @@ def loop_while(interpreter: Interpreter, equation: Any, *operands: Any) -> Resul
     def step(targets: list[Any]) -> list[Any]:
         return structures_of(interpreter, program, [*outside, *targets])
 
-    targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
+    targets = fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         return _placeholders(targets)
 

@@ -154,7 +154,7 @@ def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str],
 
 def _hint(fun: Any, error: Exception) -> str | None:
     """Return a hint for a function that failed and uses an array from outside that JAX does not accept there."""
-    name, held = getattr(fun, "__name__", "the function"), list(_closed_over(fun))
+    name, held = getattr(fun, "__name__", "the function"), list(closed_over(fun))
     leaves = [leaf for leaf in jax.tree.leaves(held) if isinstance(leaf, jax.Array)]
     if isinstance(error, ValueError) and explicit.mesh_of(leaves) is not None:
         return (
@@ -170,7 +170,7 @@ def _hint(fun: Any, error: Exception) -> str | None:
     return None
 
 
-def _closed_over(fun: Any) -> Iterator[Any]:
+def closed_over(fun: Any) -> Iterator[Any]:
     """Return the arrays that a function uses in addition to its arguments: from enclosing functions, and from its
     module.
     """

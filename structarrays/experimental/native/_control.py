@@ -1,0 +1,255 @@
+"""Loops, conditions and `vmap` of JAX on structured arrays: carried values and results get one structure.
+
+The functions of the user receive structured arrays, and JAX's own loops and conditions run on the parameters. Only the
+structures are widened here, by the same code as under `structured`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from ..._core.array.base import Array, is_array
+from ..._core.dispatch.contexts import densify
+from ..._core.dispatch.recording import unrecorded
+from ...transform.calculus import spread
+from ...transform.calculus import vmap as map_any_axis
+from ...transform.control_flow import fixpoint, sliceable
+from ...transform.interpreter import abstract
+from ...transform.rules import plain
+from ...transform.structured import closed_over
+from ...transform.widening import join_targets, target_of, widened
+from ._calls import ON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Function = Callable[..., Any]
+    Rule = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Sequence[Any]], rule: Rule) -> Function:
+    """Return the replacement of a loop or condition: `rule` changes the arguments if structured arrays are involved.
+
+    `functions` returns the functions of the user among the arguments. Structured arrays that they use count, too.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def native(*args: Any, **kwargs: Any) -> Any:
+        if not ON.value:
+            return function(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # JAX reports what is wrong
+        users = functions(bound.arguments)
+        if not (_has_structured((args, kwargs)) or any(map(_uses_structured, users))):
+            return function(*args, **kwargs)
+        bound.arguments.update(rule(bound.arguments))
+        return function(*bound.args, **bound.kwargs)
+
+    return native
+
+
+def _has_structured(tree: Any) -> bool:
+    return any(isinstance(leaf, Array) for leaf in jax.tree.leaves(tree, is_leaf=is_array))
+
+
+def _uses_structured(function: Any) -> bool:
+    return any(isinstance(value, Array) for value in closed_over(function))
+
+
+def _flat(tree: Any) -> tuple[list[Any], Any]:
+    return jax.tree.flatten(tree, is_leaf=is_array)
+
+
+def _target(value: Any) -> Any:
+    return target_of(value) if isinstance(value, Array) else abstract(value)
+
+
+def _structures(function: Function, *operands: Any) -> Any:
+    """Return the results of a function as targets, without computing."""
+    with unrecorded(), densify("allow", limit=sys.maxsize):
+        return jax.eval_shape(function, *operands)
+
+
+def _widen(values: Any, targets: Sequence[Any]) -> Any:
+    """Convert the leaves of a pytree to their targets; leaves that are structured in no case do not change."""
+    leaves, tree = _flat(values)
+    if len(leaves) != len(targets):
+        return values  # JAX reports the difference
+    return tree.unflatten(
+        widened(leaf, target) if isinstance(leaf, Array) or isinstance(target, Array) else leaf
+        for leaf, target in zip(leaves, targets, strict=True)
+    )
+
+
+def _joined(branches: Sequence[Function], operands: Sequence[Any]) -> list[Function]:
+    """Return branches whose results have the narrowest structures that contain the results of all branches."""
+    found = [_flat(_structures(branch, *operands)) for branch in branches]
+    targets, tree = found[0]
+    for others, other_tree in found[1:]:
+        if other_tree != tree:
+            return list(branches)  # JAX reports the difference
+        targets = [
+            join_targets(x, y) if isinstance(x, Array) or isinstance(y, Array) else x
+            for x, y in zip(targets, others, strict=True)
+        ]
+
+    def widening(branch: Function) -> Function:
+        return functools.wraps(branch)(lambda *values: _widen(branch(*values), targets))
+
+    return list(map(widening, branches))
+
+
+def _carried(init: Any, step: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """Return the start of a loop in structures that contain the carried values of all steps, and these structures.
+
+    `step` returns the structures after a step with carried values of given structures.
+    """
+    leaves, tree = _flat(init)
+
+    def after(targets: list[Any]) -> list[Any]:
+        found, found_tree = _flat(step(tree.unflatten(targets)))
+        return found if found_tree == tree else targets  # JAX reports the difference
+
+    targets = fixpoint(list(map(_target, leaves)), after)
+    return _widen(init, targets), targets
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _operands(given: Mapping[str, Any]) -> Sequence[Any]:
+    return (given["operand"],) if "operand" in given else given.get("operands", ())
+
+
+def on_cond(cond: Function) -> Function:
+    """Return the replacement of `jax.lax.cond`."""
+
+    def branches(given: Mapping[str, Any]) -> Sequence[Any]:
+        return given["true_fun"], given["false_fun"]
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        true_fun, false_fun = branches(given)
+        if not (callable(true_fun) and callable(false_fun)):
+            return {}  # the old order of arguments
+        true_fun, false_fun = _joined((true_fun, false_fun), _operands(given))
+        return {"pred": plain(given["pred"], "cond"), "true_fun": true_fun, "false_fun": false_fun}
+
+    return _replacement(cond, branches, rule)
+
+
+def on_switch(switch: Function) -> Function:
+    """Return the replacement of `jax.lax.switch`."""
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"index": plain(given["index"], "switch"), "branches": _joined(given["branches"], _operands(given))}
+
+    return _replacement(switch, lambda given: given["branches"], rule)
+
+
+# ---- loops -----------------------------------------------------------------------------------------------------------
+
+
+def _slices(xs: Any) -> Any:
+    """Prepare values over which a loop runs: a stack is sliced along its batch axis, a matrix into dense rows."""
+    return jax.tree.map(lambda v: sliceable(v) if isinstance(v, Array) else v, xs, is_leaf=is_array)
+
+
+def on_scan(scan: Function) -> Function:
+    """Return the replacement of `jax.lax.scan`."""
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        f, xs = given["f"], _slices(given.get("xs"))
+        one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf)[1:], jax.typeof(leaf).dtype), xs)
+        init, targets = _carried(given["init"], lambda carry: _structures(f, carry, one)[0])
+
+        @functools.wraps(f)
+        def body(carry: Any, x: Any) -> Any:
+            carry, y = f(carry, x)
+            return _widen(carry, targets), y
+
+        return {"f": body, "init": init, "xs": xs}
+
+    return _replacement(scan, lambda given: (given["f"],), rule)
+
+
+def on_map(function: Function) -> Function:
+    """Return the replacement of `jax.lax.map`."""
+    return _replacement(function, lambda given: (), lambda given: {"xs": _slices(given["xs"])})
+
+
+def on_while_loop(while_loop: Function) -> Function:
+    """Return the replacement of `jax.lax.while_loop`."""
+
+    def functions(given: Mapping[str, Any]) -> Sequence[Any]:
+        return given["cond_fun"], given["body_fun"]
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        goes_on, body = functions(given)
+        init, targets = _carried(given["init_val"], lambda carry: _structures(body, carry))
+        return {
+            "cond_fun": functools.wraps(goes_on)(lambda carry: plain(goes_on(carry), "while_loop")),
+            "body_fun": functools.wraps(body)(lambda carry: _widen(body(carry), targets)),
+            "init_val": init,
+        }
+
+    return _replacement(while_loop, functions, rule)
+
+
+def on_fori_loop(fori_loop: Function) -> Function:
+    """Return the replacement of `jax.lax.fori_loop`."""
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        body = given["body_fun"]
+        init, targets = _carried(given["init_val"], lambda carry: _structures(body, given["lower"], carry))
+        return {"body_fun": functools.wraps(body)(lambda i, carry: _widen(body(i, carry), targets)), "init_val": init}
+
+    return _replacement(fori_loop, lambda given: (given["body_fun"],), rule)
+
+
+# ---- vmap ------------------------------------------------------------------------------------------------------------
+
+
+def on_vmap(vmap: Function) -> Function:
+    """Return the replacement of `jax.vmap`: an axis of an array is an axis of its value, not of its parameters."""
+
+    @functools.wraps(vmap)
+    def native(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *rest: Any, **options: Any) -> Any:
+        mapped = vmap(fun, in_axes, out_axes, *rest, **options)
+        if not ON.value or rest or not options.keys() <= {"axis_name", "axis_size"}:
+            return mapped
+
+        @functools.wraps(fun)
+        def of_arrays(*args: Any, **kwargs: Any) -> Any:
+            if ON.value and _maps_elements(fun, in_axes, out_axes, args, kwargs):
+                return map_any_axis(fun, in_axes, out_axes, **options)(*args, **kwargs)
+            return mapped(*args, **kwargs)
+
+        return of_arrays
+
+    return native
+
+
+def _maps_elements(fun: Any, in_axes: Any, out_axes: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether the mapped axis of a structured argument, or of a result, may not be an axis of its parameters."""
+    if not (_has_structured((args, kwargs)) or _uses_structured(fun)):
+        return False
+    if any(axis for axis in jax.tree.leaves(out_axes)):
+        return True
+    axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+    try:
+        places = spread((axes, 0 if kwargs else {}), (args, kwargs), "in_axes")
+    except ValueError:
+        return False  # JAX reports it, or the axes name parameters
+    leaves, _ = _flat((args, kwargs))
+    return any(
+        isinstance(leaf, Array) and axis is not None and axis % max(leaf.ndim, 1) >= len(leaf.batch_shape)
+        for leaf, axis in zip(leaves, places, strict=True)
+    )
