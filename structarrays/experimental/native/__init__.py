@@ -142,9 +142,11 @@ def _begin(name: str) -> None:
         {
             ("jax._src.pjit", "_trace_for_jit"): _calls.on_compiled,
             ("jax.numpy:ufunc", "__call__"): _calls.on_ufunc,
+            ("jax.scipy.linalg", "cho_factor"): _calls.on_cho_factor,
             ("jax", "vmap"): _control.on_vmap,
             ("jax.lax", "cond"): _control.on_cond,
             ("jax.lax", "switch"): _control.on_switch,
+            ("jax.lax", "platform_dependent"): _control.on_platform_dependent,
             ("jax.lax", "scan"): _control.on_scan,
             ("jax.lax", "map"): _control.on_map,
             ("jax.lax", "while_loop"): _control.on_while_loop,

@@ -20,20 +20,33 @@ ON = jax.make_user_context(False)
 """Whether native calls are on. As a user context it is a part of the cache key of `jax.jit`: no program that was traced
 with native calls runs without them, or the other way round."""
 
-_CONTAINERS = (list, tuple)
+_PLAIN, _STRUCTURED, _SEQUENCE, _MAPPING = range(4)
+_kinds: dict[type, int] = {}
+"""What `has_structured` does with values of each type that it has met."""
 
 
 def has_structured(values: Iterable[Any]) -> bool:
-    """Return whether an array of this library is among the values, or in a list, tuple or dictionary among them."""
+    """Return whether an array of this library is among the values, or in a list, tuple or dictionary among them.
+
+    All calls of functions of JAX that are not compiled pay for this look at the types of the arguments.
+    """
     for value in values:
-        if isinstance(value, Array):
-            return True
-        if isinstance(value, _CONTAINERS):
-            if has_structured(value):
-                return True
-        elif isinstance(value, dict) and has_structured(value.values()):
+        kind = _kinds.get(type(value))
+        if kind is None:
+            kind = _kinds[type(value)] = _kind_of(type(value))
+        if kind == _PLAIN:
+            continue
+        if kind == _STRUCTURED or has_structured(value if kind == _SEQUENCE else value.values()):
             return True
     return False
+
+
+def _kind_of(cls: type) -> int:
+    if issubclass(cls, Array):
+        return _STRUCTURED
+    if issubclass(cls, (list, tuple)):
+        return _SEQUENCE
+    return _MAPPING if issubclass(cls, dict) else _PLAIN
 
 
 def on_structured(fun: Any) -> Callable[..., Any]:
@@ -42,20 +55,35 @@ def on_structured(fun: Any) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def native(*args: Any, **kwargs: Any) -> Any:
-        if ON.value and (has_structured(args) or (kwargs and has_structured(kwargs.values()))):
+        if (has_structured(args) or (kwargs and has_structured(kwargs.values()))) and ON.value:
             return run(*args, **kwargs)
         return fun(*args, **kwargs)
 
     return native
 
 
+def on_cho_factor(cho_factor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the replacement of `jax.scipy.linalg.cho_factor`, whose second result `cho_solve` takes as a static argument."""
+    native = on_structured(cho_factor)
+
+    @functools.wraps(cho_factor)
+    def with_flag(a: Any, lower: bool = False, *args: Any, **kwargs: Any) -> Any:
+        return native(a, lower, *args, **kwargs)[0], lower
+
+    return with_flag
+
+
 def on_ufunc(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return the replacement of the call of a ufunc."""
 
+    @functools.cache  # a new function would be compiled again
+    def structured_call(ufunc: Any) -> Callable[..., Any]:
+        return structured(functools.partial(call, ufunc))
+
     @functools.wraps(call)
     def native(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if ON.value and has_structured(args):
-            return structured(functools.partial(call, self))(*args, **kwargs)
+        if has_structured(args) and ON.value:
+            return structured_call(self)(*args, **kwargs)
         return call(self, *args, **kwargs)
 
     return native

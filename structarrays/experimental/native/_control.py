@@ -48,6 +48,8 @@ def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Se
         except TypeError:
             return function(*args, **kwargs)  # JAX reports what is wrong
         users = functions(bound.arguments)
+        if users and all(map(_is_internal, users)):
+            return function(*args, **kwargs)  # a rule of `structured`, which has widened everything
         if not (_has_structured((args, kwargs)) or any(map(_uses_structured, users))):
             return function(*args, **kwargs)
         bound.arguments.update(rule(bound.arguments))
@@ -58,6 +60,11 @@ def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Se
 
 def _has_structured(tree: Any) -> bool:
     return any(isinstance(leaf, Array) for leaf in jax.tree.leaves(tree, is_leaf=is_array))
+
+
+def _is_internal(function: Any) -> bool:
+    """Return whether a function belongs to a private module of this library or to the rules of `structured`."""
+    return str(getattr(function, "__module__", "")).startswith(("structarrays._", "structarrays.transform."))
 
 
 def _uses_structured(function: Any) -> bool:
@@ -152,6 +159,22 @@ def on_switch(switch: Function) -> Function:
         return {"index": plain(given["index"], "switch"), "branches": _joined(given["branches"], _operands(given))}
 
     return _replacement(switch, lambda given: given["branches"], rule)
+
+
+def on_platform_dependent(platform_dependent: Function) -> Function:
+    """Return the replacement of `jax.lax.platform_dependent`."""
+
+    def named(given: Mapping[str, Any]) -> dict[str, Any]:
+        default = {} if given.get("default") is None else {"default": given["default"]}
+        return {**given.get("per_platform", {}), **default}
+
+    def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        before = named(given)
+        after = dict(zip(before, _joined(list(before.values()), given.get("args", ())), strict=True))
+        default = {"default": after.pop("default")} if "default" in after else {}
+        return {"per_platform": after, **default}
+
+    return _replacement(platform_dependent, lambda given: list(named(given).values()), rule)
 
 
 # ---- loops -----------------------------------------------------------------------------------------------------------

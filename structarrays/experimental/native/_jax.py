@@ -71,10 +71,12 @@ PUBLIC = (
     Attribute("jax", "vmap", ("fun", "in_axes", "out_axes", "axis_name", "axis_size"), True, "maps a core axis"),
     Attribute("jax.lax", "cond", ("pred", "true_fun", "false_fun", "operands"), True, "joins the results"),
     Attribute("jax.lax", "switch", ("index", "branches", "operands"), True, "joins the results"),
+    Attribute("jax.lax", "platform_dependent", ("args", "default", "per_platform"), True, "joins the results"),
     Attribute("jax.lax", "scan", ("f", "init", "xs", "length"), True, "widens the carry"),
     Attribute("jax.lax", "while_loop", ("cond_fun", "body_fun", "init_val"), True, "widens the carry"),
     Attribute("jax.lax", "fori_loop", ("lower", "upper", "body_fun", "init_val"), True, "widens the carry"),
     Attribute("jax.lax", "map", ("f", "xs"), True, "maps over the rows of a matrix"),
+    Attribute("jax.scipy.linalg", "cho_factor", ("a", "lower"), True, "returns an argument that is not an array"),
     Attribute("jax.numpy:ufunc", "__call__", ("self", "args"), True, "calls `jax.numpy.add` and other ufuncs"),
 )
 """The public attributes that get a form of their own; `array_functions` lists all others."""
@@ -104,8 +106,8 @@ ON_PARAMETERS = frozenset("optimization_barrier stop_gradient with_sharding_cons
 """Functions that JAX defines on pytrees. Applied to all parameters, they give the right value for every structure."""
 
 OF_TYPES = frozenset(
-    "axis_index axis_size broadcast_shapes can_cast composite conv_dimension_numbers dtype einsum_path frompyfunc fromfunction isdtype "
-    "isscalar issubdtype iterable ndim promote_types result_type shape size vectorize".split()
+    "axis_index axis_size broadcast_shapes can_cast composite conv_dimension_numbers dtype einsum_path frompyfunc fromfunction iscomplexobj "
+    "isdtype isrealobj isscalar issubdtype iterable ndim promote_types result_type shape size vectorize".split()
 )
 """Functions that read only shapes and dtypes, which structured arrays have, or return no arrays."""
 
