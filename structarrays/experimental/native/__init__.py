@@ -1,7 +1,7 @@
 """Native calls: functions of JAX accept structured arrays without a wrapper (docs/how_to/call_jax_natively.md).
 
 While native calls are on, ``jnp.exp(D)`` does what ``sa.structured(jnp.exp)(D)`` does, and the loops, conditions and
-`vmap` of JAX widen structures. This needs JAX 0.12, since it replaces attributes of JAX (`structarrays.experimental.native._jax`).
+`vmap` of JAX widen structures. This needs JAX 0.12: it redirects functions of JAX, which `native._jax` lists.
 """
 
 from __future__ import annotations
@@ -10,12 +10,20 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ._jax import PATCHES, version_problem
+import jax
+
+from ._jax import array_functions, problems, redirected_functions, version_problem
+from ._redirect import Redirections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._redirect import Plan
+
 __all__ = ["disable", "enable", "enabled", "is_enabled"]
+
+REDIRECTIONS = Redirections()
+"""The functions of JAX whose calls are redirected at the moment."""
 
 _lock = threading.Lock()
 
@@ -30,7 +38,7 @@ def enable() -> None:
     ------
     RuntimeError
         If the version of JAX is not 0.12, or an attribute of JAX that native calls need is missing or has another form.
-        Then JAX has not been changed.
+        JAX is then unchanged.
 
     See Also
     --------
@@ -38,9 +46,9 @@ def enable() -> None:
 
     Notes
     -----
-    A call costs as much as a call of a compiled function of pytrees. Dense arrays take the same path as without native
-    calls, except that functions of JAX that are not compiled as a whole, such as `jax.numpy.sum`, check the types of
-    their arguments first.
+    A call costs about as much as a call of a compiled function of pytrees. Functions that JAX compiles as a whole, such
+    as `jax.numpy.sin`, cost the same for dense arrays as before. Other functions of JAX, such as `jax.numpy.sum`, look
+    at the types of their arguments first.
 
     Whether native calls are on is a part of the cache key of `jax.jit`. So functions that were compiled before are
     compiled again; call `enable` at the start of a program.
@@ -64,7 +72,7 @@ def enable() -> None:
 def disable() -> None:
     """Turn native calls off, for all threads.
 
-    All attributes of JAX are the original objects again. If native calls are off already, nothing changes.
+    JAX is then unchanged, unless `enabled` is active. If native calls are off already, nothing changes.
 
     Examples
     --------
@@ -76,7 +84,7 @@ def disable() -> None:
     with _lock:
         if _loaded and _on().get_global():
             _on().set_global(False)
-            PATCHES.end()
+            REDIRECTIONS.end()
 
 
 @contextlib.contextmanager
@@ -106,7 +114,7 @@ def enabled() -> Iterator[None]:
             yield
     finally:
         with _lock:
-            PATCHES.end()
+            REDIRECTIONS.end()
 
 
 def is_enabled() -> bool:
@@ -132,26 +140,36 @@ def _on() -> Any:
 
 
 def _begin(name: str) -> None:
-    """Replace the attributes of JAX."""
+    """Redirect the functions of JAX."""
     problem = version_problem()
     if problem is not None:
         raise RuntimeError(f"native.{name}: {problem}; use structarrays.structured, which works with it")
+    differences = problems()
+    if differences:
+        raise RuntimeError(
+            f"native.{name}: JAX {jax.__version__} must have the tested attributes, but {'; '.join(differences)}; use "
+            "structarrays.structured, which does not need them"
+        )
+    REDIRECTIONS.begin(_plan)
+    _loaded[:] = [True]
+
+
+def _plan() -> Plan:
     from . import _calls, _control
 
-    PATCHES.begin(
-        {
-            ("jax._src.pjit", "_trace_for_jit"): _calls.on_compiled,
-            ("jax.numpy:ufunc", "__call__"): _calls.on_ufunc,
-            ("jax.scipy.linalg", "cho_factor"): _calls.on_cho_factor,
-            ("jax", "vmap"): _control.on_vmap,
-            ("jax.lax", "cond"): _control.on_cond,
-            ("jax.lax", "switch"): _control.on_switch,
-            ("jax.lax", "platform_dependent"): _control.on_platform_dependent,
-            ("jax.lax", "scan"): _control.on_scan,
-            ("jax.lax", "map"): _control.on_map,
-            ("jax.lax", "while_loop"): _control.on_while_loop,
-            ("jax.lax", "fori_loop"): _control.on_fori_loop,
-        },
-        _calls.on_structured,
-    )
-    _loaded[:] = [True]
+    replacements: dict[tuple[str, str], Any] = {
+        ("jax._src.pjit", "_trace_for_jit"): _calls.on_compiled,
+        ("jax", "vmap"): _control.on_vmap,
+        ("jax.lax", "cond"): _control.on_cond,
+        ("jax.lax", "switch"): _control.on_switch,
+        ("jax.lax", "platform_dependent"): _control.on_platform_dependent,
+        ("jax.lax", "scan"): _control.on_scan,
+        ("jax.lax", "map"): _control.on_map,
+        ("jax.lax", "while_loop"): _control.on_while_loop,
+        ("jax.lax", "fori_loop"): _control.on_fori_loop,
+        ("jax.scipy.linalg", "cho_factor"): _calls.on_cho_factor,
+        ("jax.numpy:ufunc", "__call__"): _calls.on_method,
+        ("jax:custom_jvp", "__call__"): _calls.on_method,
+    }
+    plan = [(function, replacements[key]) for key, function in redirected_functions().items()]
+    return plan + [(function, _calls.on_structured) for function in array_functions().values()]

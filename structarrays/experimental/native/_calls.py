@@ -15,6 +15,7 @@ from ._jax import is_collective, is_function_of_jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import FunctionType
 
 ON = jax.make_user_context(False)
 """Whether native calls are on. As a user context it is a part of the cache key of `jax.jit`: no program that was traced
@@ -49,54 +50,60 @@ def _kind_of(cls: type) -> int:
     return _MAPPING if issubclass(cls, dict) else _PLAIN
 
 
-def on_structured(fun: Any) -> Callable[..., Any]:
+def on_structured(function: FunctionType) -> Callable[..., Any]:
     """Return the replacement of a function of JAX, which also accepts structured arrays."""
-    run = _collective(fun) if is_collective(fun) else structured(fun)
+    run = _collective(function) if is_collective(function) else structured(function)
 
-    @functools.wraps(fun)
     def native(*args: Any, **kwargs: Any) -> Any:
         if (has_structured(args) or (kwargs and has_structured(kwargs.values()))) and ON.value:
             return run(*args, **kwargs)
-        return fun(*args, **kwargs)
+        return function(*args, **kwargs)
 
     return native
 
 
-def on_cho_factor(cho_factor: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the replacement of `jax.scipy.linalg.cho_factor`, whose second result `cho_solve` takes as a static argument."""
+def on_cho_factor(cho_factor: FunctionType) -> Callable[..., Any]:
+    """Return the replacement of `jax.scipy.linalg.cho_factor`.
+
+    Its second result is an argument of the call, which `cho_solve` needs as it is.
+    """
     native = on_structured(cho_factor)
 
-    @functools.wraps(cho_factor)
     def with_flag(a: Any, lower: bool = False, *args: Any, **kwargs: Any) -> Any:
         return native(a, lower, *args, **kwargs)[0], lower
 
     return with_flag
 
 
-def on_ufunc(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the replacement of the call of a ufunc."""
+def on_method(call: FunctionType) -> Callable[..., Any]:
+    """Return the replacement of the method with which objects of a class are called: ufuncs, or `jax.custom_jvp`.
+
+    Functions of users with derivatives of their own are called on structured arrays as before.
+    """
 
     @functools.cache  # a new function would be compiled again
-    def structured_call(ufunc: Any) -> Callable[..., Any]:
-        return structured(functools.partial(call, ufunc))
+    def structured_call(function: Any) -> Callable[..., Any]:
+        return structured(functools.partial(call, function))
 
-    @functools.wraps(call)
     def native(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if has_structured(args) and ON.value:
+        if (
+            (has_structured(args) or (kwargs and has_structured(kwargs.values())))
+            and ON.value
+            and is_function_of_jax(self)
+        ):
             return structured_call(self)(*args, **kwargs)
         return call(self, *args, **kwargs)
 
     return native
 
 
-def on_compiled(trace: Callable[..., Any]) -> Callable[..., Any]:
+def on_compiled(trace: FunctionType) -> Callable[..., Any]:
     """Return the replacement of JAX's function that traces a function of `jax.jit`.
 
     If the function belongs to JAX, its structured form is traced instead. Then JAX compiles and caches this form as it
     does any function of pytrees, so that later calls take its fast path.
     """
 
-    @functools.wraps(trace)
     def native(fun: Any, ji: Any, ctx_mesh: Any, dbg: Any, avals: Any, args: Any, kwargs: Any) -> Any:
         if ON.value and is_function_of_jax(fun) and (has_structured(args) or has_structured(kwargs.values())):
             # The rules of `structured` recognise a function by the name of its compiled call.

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     Rule = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+_INTERNAL = ("structarrays._", "structarrays.transform.", "jax._src.lax.control_flow.")
+
+
 def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Sequence[Any]], rule: Rule) -> Function:
     """Return the replacement of a loop or condition: `rule` changes the arguments if structured arrays are involved.
 
@@ -39,7 +42,6 @@ def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Se
     """
     signature = inspect.signature(function)
 
-    @functools.wraps(function)
     def native(*args: Any, **kwargs: Any) -> Any:
         if not ON.value:
             return function(*args, **kwargs)
@@ -49,7 +51,7 @@ def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Se
             return function(*args, **kwargs)  # JAX reports what is wrong
         users = functions(bound.arguments)
         if users and all(map(_is_internal, users)):
-            return function(*args, **kwargs)  # a rule of `structured`, which has widened everything
+            return function(*args, **kwargs)  # everything has been widened
         if not (_has_structured((args, kwargs)) or any(map(_uses_structured, users))):
             return function(*args, **kwargs)
         bound.arguments.update(rule(bound.arguments))
@@ -63,8 +65,8 @@ def _has_structured(tree: Any) -> bool:
 
 
 def _is_internal(function: Any) -> bool:
-    """Return whether a function belongs to a private module of this library or to the rules of `structured`."""
-    return str(getattr(function, "__module__", "")).startswith(("structarrays._", "structarrays.transform."))
+    """Return whether a function belongs to a rule of `structured`, or to a loop of JAX that consists of another loop."""
+    return str(getattr(function, "__module__", "")).startswith(_INTERNAL)
 
 
 def _uses_structured(function: Any) -> bool:
@@ -243,7 +245,6 @@ def on_fori_loop(fori_loop: Function) -> Function:
 def on_vmap(vmap: Function) -> Function:
     """Return the replacement of `jax.vmap`: an axis of an array is an axis of its value, not of its parameters."""
 
-    @functools.wraps(vmap)
     def native(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *rest: Any, **options: Any) -> Any:
         mapped = vmap(fun, in_axes, out_axes, *rest, **options)
         if not ON.value or rest or not options.keys() <= {"axis_name", "axis_size"}:

@@ -1,22 +1,19 @@
-"""All contact of `native` with attributes of JAX: the list of them, their checks, and their replacement.
+"""All contact of `native` with the attributes of JAX: the list of them, and their checks.
 
-No other module of `native` reads or replaces an attribute that the documentation of JAX does not promise.
+No other module of `native` uses an attribute that the documentation of JAX does not promise.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import threading
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    Replacements = Mapping[tuple[str, str], Callable[[Callable[..., Any]], Callable[..., Any]]]
+    from collections.abc import Iterator
 
 TESTED = (0, 12)
 """The tested minor version of JAX."""
@@ -30,8 +27,8 @@ class Attribute(NamedTuple):
     name: str
     form: tuple[str, ...]
     """Names that must be among the parameters of a function, or among the fields of a class."""
-    replaced: bool
-    """Whether the attribute is replaced while native calls are on; otherwise it is only read."""
+    redirected: bool
+    """Whether calls of this function are redirected while native calls are on; otherwise it is only read."""
     use: str
 
 
@@ -77,7 +74,8 @@ PUBLIC = (
     Attribute("jax.lax", "fori_loop", ("lower", "upper", "body_fun", "init_val"), True, "widens the carry"),
     Attribute("jax.lax", "map", ("f", "xs"), True, "maps over the rows of a matrix"),
     Attribute("jax.scipy.linalg", "cho_factor", ("a", "lower"), True, "returns an argument that is not an array"),
-    Attribute("jax.numpy:ufunc", "__call__", ("self", "args"), True, "calls `jax.numpy.add` and other ufuncs"),
+    Attribute("jax.numpy:ufunc", "__call__", ("self", "args"), True, "calls ufuncs such as `jax.numpy.add`"),
+    Attribute("jax:custom_jvp", "__call__", ("self", "args"), True, "calls functions such as `jax.nn.relu`"),
 )
 """The public attributes that get a form of their own; `array_functions` lists all others."""
 
@@ -122,18 +120,25 @@ def is_function_of_jax(fun: Any) -> bool:
     return any(name == source or name.startswith(f"{source}.") for source in _SOURCES)
 
 
-def array_functions() -> Iterator[tuple[Any, str, Any]]:
-    """Return the functions of JAX that are not compiled as a whole: their modules, names, and the functions.
+def array_functions() -> dict[str, FunctionType]:
+    """Return the functions of JAX that are not compiled as a whole, by their names.
 
-    `_trace_for_jit` sees the calls of compiled functions, such as `jax.numpy.exp`.
+    Calls of compiled functions, such as `jax.numpy.exp`, arrive at `_trace_for_jit`.
     """
-    special = {(attribute.owner, attribute.name) for attribute in PUBLIC}
-    for owner in _modules():
-        for name, value in sorted(vars(owner).items()):
-            if name.startswith("_") or name in ON_PARAMETERS | OF_TYPES or (owner.__name__, name) in special:
+    special = {id(function) for function in redirected_functions().values()}
+    found: dict[int, tuple[str, FunctionType]] = {}  # several names may stand for one function
+    for module in _modules():
+        for name, value in sorted(vars(module).items()):
+            if name.startswith("_") or name in ON_PARAMETERS | OF_TYPES or id(value) in special:
                 continue
-            if isinstance(value, FunctionType | jax.custom_jvp) and is_function_of_jax(value):
-                yield owner, name, value
+            if isinstance(value, FunctionType) and is_function_of_jax(value):
+                found.setdefault(id(value), (f"{module.__name__}.{name}", value))
+    return dict(found.values())
+
+
+def redirected_functions() -> dict[tuple[str, str], FunctionType]:
+    """Return the functions in the tables whose calls are redirected, by owner and name."""
+    return {(a.owner, a.name): vars(_owner(a.owner))[a.name] for a in (*PRIVATE, *PUBLIC) if a.redirected}
 
 
 def is_collective(fun: Any) -> bool:
@@ -145,12 +150,9 @@ def _modules() -> Iterator[ModuleType]:
     for name in MODULES:
         module = importlib.import_module(name)
         yield module
-        if name == "jax.scipy.stats":
-            yield from (value for value in vars(module).values() if isinstance(value, ModuleType) and _is_inside(value, name))
-
-
-def _is_inside(module: ModuleType, parent: str) -> bool:
-    return module.__name__.startswith(f"{parent}.")
+        if name == "jax.scipy.stats":  # its distributions are modules
+            inside = [value for value in vars(module).values() if isinstance(value, ModuleType)]
+            yield from (value for value in inside if value.__name__.startswith(f"{name}."))
 
 
 def _owner(path: str) -> Any:
@@ -179,12 +181,17 @@ def problems() -> list[str]:
             found.append(f"{where} is missing")
             continue
         names = _form(value)
-        missing = [name for name in attribute.form if name not in names]
-        # A replacement of a private function receives its arguments in this order.
-        exact = attribute.replaced and attribute in PRIVATE
-        if missing or (exact and names != attribute.form):
+        # A private function receives its arguments by position.
+        fits = names == attribute.form if _is_positional(attribute) else set(attribute.form) <= set(names)
+        if not fits:
             found.append(f"{where} has the form ({', '.join(names)})")
+        elif attribute.redirected and not isinstance(value, FunctionType):
+            found.append(f"{where} is a {type(value).__name__}")
     return found
+
+
+def _is_positional(attribute: Attribute) -> bool:
+    return attribute.redirected and attribute in PRIVATE
 
 
 def _form(value: Any) -> tuple[str, ...]:
@@ -194,78 +201,3 @@ def _form(value: Any) -> tuple[str, ...]:
         return tuple(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return ()
-
-
-class _Patch(NamedTuple):
-    owner: Any
-    name: str
-    original: Any
-    replacement: Any
-
-
-class Patches:
-    """The replaced attributes of JAX. All of them are replaced, or none."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._uses = 0
-        self._patches: list[_Patch] = []
-
-    def begin(self, special: Replacements, general: Callable[[Any], Callable[..., Any]]) -> None:
-        """Replace the attributes, unless they are replaced already.
-
-        Parameters
-        ----------
-        special : mapping
-            Maps owner and name of an attribute of the tables to a function that makes the replacement.
-        general : callable
-            Function that makes the replacement of any other function of arrays.
-
-        Raises
-        ------
-        RuntimeError
-            If the attributes of the installed JAX differ from the tables. Then nothing has been replaced.
-        """
-        with self._lock:
-            if not self._uses:
-                self._replace(special, general)
-            self._uses += 1
-
-    def end(self) -> None:
-        """Restore the attributes after the last use."""
-        with self._lock:
-            self._uses -= 1
-            if not self._uses:
-                self._restore()
-
-    def _replace(self, special: Replacements, general: Callable[[Any], Callable[..., Any]]) -> None:
-        differences = problems()
-        if differences:
-            raise RuntimeError(
-                f"native: JAX {jax.__version__} differs from the tested JAX: {'; '.join(differences)}; "
-                "use structarrays.structured, which does not depend on it"
-            )
-        planned = []
-        for attribute in (*PRIVATE, *PUBLIC):
-            if attribute.replaced:
-                owner = _owner(attribute.owner)
-                original = vars(owner)[attribute.name]
-                planned.append(_Patch(owner, attribute.name, original, special[attribute.owner, attribute.name](original)))
-        planned += [_Patch(owner, name, value, general(value)) for owner, name, value in array_functions()]
-        try:
-            for patch in planned:
-                setattr(patch.owner, patch.name, patch.replacement)
-                self._patches.append(patch)
-        except BaseException:
-            self._restore()
-            raise
-
-    def _restore(self) -> None:
-        while self._patches:
-            patch = self._patches.pop()
-            # If someone else has replaced it since, the replacement calls ours, which does nothing from now on.
-            if vars(patch.owner).get(patch.name) is patch.replacement:
-                setattr(patch.owner, patch.name, patch.original)
-
-
-PATCHES = Patches()
