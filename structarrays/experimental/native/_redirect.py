@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import threading
+from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ def _template(*args: Any, **kwargs: Any) -> Any:
 
 
 def _calling(target: Callable[..., Any], code: CodeType) -> CodeType:
-    """Return code that calls `target`; tracebacks and JAX's descriptions of programs show the place of the other code."""
+    """Return code that calls `target`, and has the place of the other code."""
     template = _template.__code__
     return template.replace(
         co_consts=tuple(target if constant == "the target" else constant for constant in template.co_consts),
@@ -47,7 +48,18 @@ def _copied(function: FunctionType) -> FunctionType:
     return copy
 
 
-class _Redirection(NamedTuple):
+def _placed(target: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
+    """Return a function with the file of other code.
+
+    JAX names the line of the user for each equation of a program: the first line outside of its own files.
+    """
+    function = cast("FunctionType", target)
+    function.__code__ = function.__code__.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    return function
+
+
+@dataclass(frozen=True)
+class _Redirection:
     function: FunctionType
     before: CodeType
     after: CodeType
@@ -95,7 +107,7 @@ class Redirections:
             signature = None
             if not {"__wrapped__", "__signature__"} & function.__dict__.keys():
                 signature = inspect.signature(function)
-            target = replace(_copied(function))
+            target = _placed(replace(_copied(function)), function.__code__)
             prepared.append((function, _calling(target, function.__code__), signature))
         try:
             for function, code, signature in prepared:
