@@ -34,14 +34,15 @@ PARTS = (
     "estimators",
     "libraries",
     "gpu",
+    "native",
     "accuracy",
     "compiled",
     "compilation",
     "compile_times",
     "import_time",
 )
-ALONE = ("libraries", "gpu")
-"""Parts that need a separate environment or a GPU: they run only if they are named."""
+ALONE = ("libraries", "gpu", "native")
+"""Parts that need a separate environment, a GPU or JAX 0.12: they run only if they are named."""
 PACKAGES = (
     "structarrays",
     "jax",

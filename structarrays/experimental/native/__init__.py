@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ._jax import array_functions, problems, redirected_functions, version_problem
-from ._redirect import Redirections
+from ._jax import array_functions, arraylike_types, problems, redirected_functions, version_problem
+from ._redirect import Changes, Redirect, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._redirect import Plan
-
 __all__ = ["disable", "enable", "enabled", "is_enabled"]
 
-REDIRECTIONS = Redirections()
-"""The functions of JAX whose calls are redirected at the moment."""
+_changes = Changes()
+"""What native calls change in JAX at the moment."""
 
 _lock = threading.Lock()
 
@@ -84,7 +82,7 @@ def disable() -> None:
     with _lock:
         if _loaded and _on().get_global():
             _on().set_global(False)
-            REDIRECTIONS.end()
+            _changes.end()
 
 
 @contextlib.contextmanager
@@ -114,7 +112,7 @@ def enabled() -> Iterator[None]:
             yield
     finally:
         with _lock:
-            REDIRECTIONS.end()
+            _changes.end()
 
 
 def is_enabled() -> bool:
@@ -150,15 +148,14 @@ def _begin(name: str) -> None:
             f"native.{name}: JAX {jax.__version__} must have the tested attributes, but {'; '.join(differences)}; use "
             "structarrays.structured, which does not need them"
         )
-    REDIRECTIONS.begin(_plan)
+    _changes.begin(_plan)
     _loaded[:] = [True]
 
 
-def _plan() -> Plan:
+def _plan() -> list[Redirect | Replace]:
     from . import _calls, _control
 
-    replacements: dict[tuple[str, str], Any] = {
-        ("jax._src.pjit", "_trace_for_jit"): _calls.on_compiled,
+    control: dict[tuple[str, str], Any] = {
         ("jax", "vmap"): _control.on_vmap,
         ("jax.lax", "cond"): _control.on_cond,
         ("jax.lax", "switch"): _control.on_switch,
@@ -167,9 +164,17 @@ def _plan() -> Plan:
         ("jax.lax", "map"): _control.on_map,
         ("jax.lax", "while_loop"): _control.on_while_loop,
         ("jax.lax", "fori_loop"): _control.on_fori_loop,
-        ("jax.scipy.linalg", "cho_factor"): _calls.on_cho_factor,
-        ("jax.numpy:ufunc", "__call__"): _calls.on_method,
-        ("jax:custom_jvp", "__call__"): _calls.on_method,
     }
-    plan = [(function, replacements[key]) for key, function in redirected_functions().items()]
-    return plan + [(function, _calls.on_structured) for function in array_functions().values()]
+    calls: dict[tuple[str, str], Any] = {
+        ("jax.scipy.linalg", "cho_factor"): _calls.on_cho_factor,
+        ("jax:custom_jvp", "__call__"): _calls.on_custom_jvp,
+    }
+    functions = redirected_functions()
+    trace = functions.pop(("jax._src.pjit", "_trace_for_jit"))
+    plan: list[Redirect | Replace] = [Redirect(trace, _calls.concerns_compiled, _calls.on_compiled)]
+    for key, function in functions.items():
+        concerns = _control.concerns if key in control else _calls.is_concerned
+        plan.append(Redirect(function, concerns, control.get(key) or calls[key]))
+    plan += [Redirect(f, _calls.is_concerned, _calls.on_structured) for f in array_functions().values()]
+    module, name, types = arraylike_types()
+    return [*plan, Replace(module, name, (*types, _calls.Native))]

@@ -14,7 +14,7 @@ from ...transform.structured import structured
 from ._jax import is_collective, is_function_of_jax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import FunctionType
 
 ON = jax.make_user_context(False)
@@ -22,63 +22,76 @@ ON = jax.make_user_context(False)
 with native calls runs without them, or the other way round."""
 
 _PLAIN, _STRUCTURED, _SEQUENCE, _MAPPING = range(4)
-_kinds: dict[type, int] = {}
-"""What `has_structured` does with values of each type that it has met."""
 
 
-def has_structured(values: Iterable[Any]) -> bool:
-    """Return whether an array of this library is among the values, or in a list, tuple or dictionary among them.
+class _Kinds(dict[type, int]):
+    """What `is_concerned` does with values of each type."""
 
-    All calls of functions of JAX that are not compiled pay for this look at the types of the arguments.
+    def __missing__(self, cls: type) -> int:
+        if issubclass(cls, Array):
+            kind = _STRUCTURED
+        elif issubclass(cls, (list, tuple)):
+            kind = _SEQUENCE
+        else:
+            kind = _MAPPING if issubclass(cls, dict) else _PLAIN
+        self[cls] = kind
+        return kind
+
+
+_kinds = _Kinds()
+
+
+def is_concerned(values: Iterable[Any], named: Mapping[str, Any] | None = None) -> bool:
+    """Return whether native calls are on, and an array of this library is among the arguments of a call.
+
+    The array may be in a list, tuple or dictionary. Calls with dense arrays pay for this look at their types.
     """
     for value in values:
-        kind = _kinds.get(type(value))
-        if kind is None:
-            kind = _kinds[type(value)] = _kind_of(type(value))
+        kind = _kinds[type(value)]
         if kind == _PLAIN:
             continue
-        if kind == _STRUCTURED or has_structured(value if kind == _SEQUENCE else value.values()):
+        if kind == _STRUCTURED:
+            return bool(ON.value)
+        if is_concerned(value if kind == _SEQUENCE else value.values()):
             return True
-    return False
+    return is_concerned(named.values()) if named else False
 
 
-def _kind_of(cls: type) -> int:
-    if issubclass(cls, Array):
-        return _STRUCTURED
-    if issubclass(cls, (list, tuple)):
-        return _SEQUENCE
-    return _MAPPING if issubclass(cls, dict) else _PLAIN
+class _NativeMeta(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Array) and bool(ON.value)
+
+
+class Native(metaclass=_NativeMeta):
+    """The arrays of this library while native calls are on, and no objects otherwise.
+
+    It is one of the types that JAX takes for arrays when it checks the arguments of a function. The check looks for the
+    types of JAX first, so that dense arrays do not pay for it.
+    """
 
 
 def on_structured(function: FunctionType) -> Callable[..., Any]:
-    """Return the replacement of a function of JAX, which also accepts structured arrays."""
-    run = _collective(function) if is_collective(function) else structured(function)
-
-    def native(*args: Any, **kwargs: Any) -> Any:
-        if (has_structured(args) or (kwargs and has_structured(kwargs.values()))) and ON.value:
-            return run(*args, **kwargs)
-        return function(*args, **kwargs)
-
-    return native
+    """Return what a function of JAX does with structured arrays."""
+    return _collective(function) if is_collective(function) else structured(function)
 
 
 def on_cho_factor(cho_factor: FunctionType) -> Callable[..., Any]:
-    """Return the replacement of `jax.scipy.linalg.cho_factor`.
+    """Return what `jax.scipy.linalg.cho_factor` does with structured arrays.
 
     Its second result is an argument of the call, which `cho_solve` needs as it is.
     """
-    native = on_structured(cho_factor)
+    run = structured(cho_factor)
 
     def with_flag(a: Any, lower: bool = False, *args: Any, **kwargs: Any) -> Any:
-        return native(a, lower, *args, **kwargs)[0], lower
+        return run(a, lower, *args, **kwargs)[0], lower
 
     return with_flag
 
 
-def on_method(call: FunctionType) -> Callable[..., Any]:
-    """Return the replacement of the method with which objects of a class are called: ufuncs, or `jax.custom_jvp`.
+def on_custom_jvp(call: FunctionType) -> Callable[..., Any]:
+    """Return what functions of `jax.custom_jvp` do with structured arrays.
 
-    Functions of users with derivatives of their own are called on structured arrays as before.
+    Functions of users are called as before.
     """
 
     @functools.cache  # a new function would be compiled again
@@ -86,30 +99,30 @@ def on_method(call: FunctionType) -> Callable[..., Any]:
         return structured(functools.partial(call, function))
 
     def native(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if (
-            (has_structured(args) or (kwargs and has_structured(kwargs.values())))
-            and ON.value
-            and is_function_of_jax(self)
-        ):
+        if is_function_of_jax(self):
             return structured_call(self)(*args, **kwargs)
         return call(self, *args, **kwargs)
 
     return native
 
 
-def on_compiled(trace: FunctionType) -> Callable[..., Any]:
-    """Return the replacement of JAX's function that traces a function of `jax.jit`.
+def concerns_compiled(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether JAX is about to trace one of its own functions for structured arrays."""
+    fun, given, named = args[0], args[5], args[6]
+    return is_concerned(given, named) and is_function_of_jax(fun)
 
-    If the function belongs to JAX, its structured form is traced instead. Then JAX compiles and caches this form as it
-    does any function of pytrees, so that later calls take its fast path.
+
+def on_compiled(trace: FunctionType) -> Callable[..., Any]:
+    """Return what JAX does instead of tracing one of its functions of `jax.jit` for structured arrays.
+
+    It traces the structured form of the function. Then JAX compiles and caches this form as it does any function of
+    pytrees, so that later calls take its fast path.
     """
 
     def native(fun: Any, ji: Any, ctx_mesh: Any, dbg: Any, avals: Any, args: Any, kwargs: Any) -> Any:
-        if ON.value and is_function_of_jax(fun) and (has_structured(args) or has_structured(kwargs.values())):
-            # The rules of `structured` recognise a function by the name of its compiled call.
-            inner = jax.jit(fun, static_argnums=ji.static_argnums, static_argnames=ji.static_argnames)
-            fun = functools.wraps(fun)(structured(inner))
-        return trace(fun, ji, ctx_mesh, dbg, avals, args, kwargs)
+        # The rules of `structured` recognise a function by the name of its compiled call.
+        inner = jax.jit(fun, static_argnums=ji.static_argnums, static_argnames=ji.static_argnames)
+        return trace(functools.wraps(fun)(structured(inner)), ji, ctx_mesh, dbg, avals, args, kwargs)
 
     return native
 

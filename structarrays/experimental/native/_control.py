@@ -36,15 +36,13 @@ _INTERNAL = ("structarrays._", "structarrays.transform.", "jax._src.lax.control_
 
 
 def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Sequence[Any]], rule: Rule) -> Function:
-    """Return the replacement of a loop or condition: `rule` changes the arguments if structured arrays are involved.
+    """Return a loop or condition for native calls: `rule` changes the arguments if structured arrays are involved.
 
     `functions` returns the functions of the user among the arguments. Structured arrays that they use count, too.
     """
     signature = inspect.signature(function)
 
     def native(*args: Any, **kwargs: Any) -> Any:
-        if not ON.value:
-            return function(*args, **kwargs)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
@@ -58,6 +56,11 @@ def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Se
         return function(*bound.args, **bound.kwargs)
 
     return native
+
+
+def concerns(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether native calls are on: functions of the user may use structured arrays that are not arguments."""
+    return bool(ON.value)
 
 
 def _has_structured(tree: Any) -> bool:
@@ -139,7 +142,7 @@ def _operands(given: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def on_cond(cond: Function) -> Function:
-    """Return the replacement of `jax.lax.cond`."""
+    """Return `jax.lax.cond` for native calls."""
 
     def branches(given: Mapping[str, Any]) -> Sequence[Any]:
         return given["true_fun"], given["false_fun"]
@@ -155,7 +158,7 @@ def on_cond(cond: Function) -> Function:
 
 
 def on_switch(switch: Function) -> Function:
-    """Return the replacement of `jax.lax.switch`."""
+    """Return `jax.lax.switch` for native calls."""
 
     def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"index": plain(given["index"], "switch"), "branches": _joined(given["branches"], _operands(given))}
@@ -164,7 +167,7 @@ def on_switch(switch: Function) -> Function:
 
 
 def on_platform_dependent(platform_dependent: Function) -> Function:
-    """Return the replacement of `jax.lax.platform_dependent`."""
+    """Return `jax.lax.platform_dependent` for native calls."""
 
     def named(given: Mapping[str, Any]) -> dict[str, Any]:
         default = {} if given.get("default") is None else {"default": given["default"]}
@@ -188,7 +191,7 @@ def _slices(xs: Any) -> Any:
 
 
 def on_scan(scan: Function) -> Function:
-    """Return the replacement of `jax.lax.scan`."""
+    """Return `jax.lax.scan` for native calls."""
 
     def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
         f, xs = given["f"], _slices(given.get("xs"))
@@ -206,12 +209,12 @@ def on_scan(scan: Function) -> Function:
 
 
 def on_map(function: Function) -> Function:
-    """Return the replacement of `jax.lax.map`."""
+    """Return `jax.lax.map` for native calls."""
     return _replacement(function, lambda given: (), lambda given: {"xs": _slices(given["xs"])})
 
 
 def on_while_loop(while_loop: Function) -> Function:
-    """Return the replacement of `jax.lax.while_loop`."""
+    """Return `jax.lax.while_loop` for native calls."""
 
     def functions(given: Mapping[str, Any]) -> Sequence[Any]:
         return given["cond_fun"], given["body_fun"]
@@ -229,7 +232,7 @@ def on_while_loop(while_loop: Function) -> Function:
 
 
 def on_fori_loop(fori_loop: Function) -> Function:
-    """Return the replacement of `jax.lax.fori_loop`."""
+    """Return `jax.lax.fori_loop` for native calls."""
 
     def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
         body = given["body_fun"]
@@ -243,11 +246,11 @@ def on_fori_loop(fori_loop: Function) -> Function:
 
 
 def on_vmap(vmap: Function) -> Function:
-    """Return the replacement of `jax.vmap`: an axis of an array is an axis of its value, not of its parameters."""
+    """Return `jax.vmap` for native calls: an axis of an array is an axis of its value, not of its parameters."""
 
     def native(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *rest: Any, **options: Any) -> Any:
         mapped = vmap(fun, in_axes, out_axes, *rest, **options)
-        if not ON.value or rest or not options.keys() <= {"axis_name", "axis_size"}:
+        if rest or not options.keys() <= {"axis_name", "axis_size"}:
             return mapped
 
         @functools.wraps(fun)

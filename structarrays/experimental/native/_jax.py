@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 
@@ -26,9 +26,9 @@ class Attribute(NamedTuple):
     """Module, or module and class with a colon between them."""
     name: str
     form: tuple[str, ...]
-    """Names that must be among the parameters of a function, or among the fields of a class."""
-    redirected: bool
-    """Whether calls of this function are redirected while native calls are on; otherwise it is only read."""
+    """Names that must be among the parameters of a function, among the fields of a class, or the names of the types in a tuple."""
+    change: Literal["redirected", "replaced", "read"]
+    """What happens to it while native calls are on: calls of a function are redirected, or a value is replaced."""
     use: str
 
 
@@ -37,45 +37,55 @@ PRIVATE = (
         "jax._src.pjit",
         "_trace_for_jit",
         ("fun", "ji", "ctx_mesh", "dbg", "avals", "args", "kwargs"),
-        True,
+        "redirected",
         "traces a function of `jax.jit` at a cache miss; a function of JAX gets its structured form here",
+    ),
+    Attribute(
+        "jax._src.numpy.util",
+        "_arraylike_types",
+        ("ndarray", "Array"),
+        "replaced",
+        "the types that functions of `jax.numpy` accept as arrays",
     ),
     Attribute(
         "jax._src.pjit",
         "PjitInfo",
         ("static_argnums", "static_argnames"),
-        False,
+        "read",
         "the static arguments of a function of `jax.jit`",
     ),
     Attribute(
         "jax._src.config:UserConfig",
         "set_global",
         ("self", "new_value"),
-        False,
+        "read",
         "sets a user context (`jax.make_user_context`) for all threads",
     ),
     Attribute(
         "jax._src.config:UserConfig",
         "get_global",
         ("self",),
-        False,
+        "read",
         "reads a user context for all threads",
     ),
 )
 """The private attributes of JAX that `native` uses."""
 
 PUBLIC = (
-    Attribute("jax", "vmap", ("fun", "in_axes", "out_axes", "axis_name", "axis_size"), True, "maps a core axis"),
-    Attribute("jax.lax", "cond", ("pred", "true_fun", "false_fun", "operands"), True, "joins the results"),
-    Attribute("jax.lax", "switch", ("index", "branches", "operands"), True, "joins the results"),
-    Attribute("jax.lax", "platform_dependent", ("args", "default", "per_platform"), True, "joins the results"),
-    Attribute("jax.lax", "scan", ("f", "init", "xs", "length"), True, "widens the carry"),
-    Attribute("jax.lax", "while_loop", ("cond_fun", "body_fun", "init_val"), True, "widens the carry"),
-    Attribute("jax.lax", "fori_loop", ("lower", "upper", "body_fun", "init_val"), True, "widens the carry"),
-    Attribute("jax.lax", "map", ("f", "xs"), True, "maps over the rows of a matrix"),
-    Attribute("jax.scipy.linalg", "cho_factor", ("a", "lower"), True, "returns an argument that is not an array"),
-    Attribute("jax.numpy:ufunc", "__call__", ("self", "args"), True, "calls ufuncs such as `jax.numpy.add`"),
-    Attribute("jax:custom_jvp", "__call__", ("self", "args"), True, "calls functions such as `jax.nn.relu`"),
+    Attribute(
+        "jax", "vmap", ("fun", "in_axes", "out_axes", "axis_name", "axis_size"), "redirected", "maps a core axis"
+    ),
+    Attribute("jax.lax", "cond", ("pred", "true_fun", "false_fun", "operands"), "redirected", "joins the results"),
+    Attribute("jax.lax", "switch", ("index", "branches", "operands"), "redirected", "joins the results"),
+    Attribute("jax.lax", "platform_dependent", ("args", "default", "per_platform"), "redirected", "joins the results"),
+    Attribute("jax.lax", "scan", ("f", "init", "xs", "length"), "redirected", "widens the carry"),
+    Attribute("jax.lax", "while_loop", ("cond_fun", "body_fun", "init_val"), "redirected", "widens the carry"),
+    Attribute("jax.lax", "fori_loop", ("lower", "upper", "body_fun", "init_val"), "redirected", "widens the carry"),
+    Attribute("jax.lax", "map", ("f", "xs"), "redirected", "maps over the rows of a matrix"),
+    Attribute(
+        "jax.scipy.linalg", "cho_factor", ("a", "lower"), "redirected", "returns an argument that is not an array"
+    ),
+    Attribute("jax:custom_jvp", "__call__", ("self", "args"), "redirected", "calls functions such as `jax.nn.relu`"),
 )
 """The public attributes that get a form of their own; `array_functions` lists all others."""
 
@@ -99,6 +109,8 @@ MODULES = (
     "jax.scipy.stats",
 )
 """Public modules whose functions accept structured arrays while native calls are on."""
+
+ATTRIBUTES = (*PRIVATE, *PUBLIC)
 
 ON_PARAMETERS = frozenset("optimization_barrier stop_gradient with_sharding_constraint all_gather ppermute".split())
 """Functions that JAX defines on pytrees. Applied to all parameters, they give the right value for every structure."""
@@ -138,7 +150,7 @@ def array_functions() -> dict[str, FunctionType]:
 
 def redirected_functions() -> dict[tuple[str, str], FunctionType]:
     """Return the functions in the tables whose calls are redirected, by owner and name."""
-    return {(a.owner, a.name): vars(_owner(a.owner))[a.name] for a in (*PRIVATE, *PUBLIC) if a.redirected}
+    return {(a.owner, a.name): vars(_owner(a.owner))[a.name] for a in ATTRIBUTES if a.change == "redirected"}
 
 
 def is_collective(fun: Any) -> bool:
@@ -153,6 +165,13 @@ def _modules() -> Iterator[ModuleType]:
         if name == "jax.scipy.stats":  # its distributions are modules
             inside = [value for value in vars(module).values() if isinstance(value, ModuleType)]
             yield from (value for value in inside if value.__name__.startswith(f"{name}."))
+
+
+def arraylike_types() -> tuple[ModuleType, str, tuple[type, ...]]:
+    """Return the types that functions of `jax.numpy` accept as arrays, with their module and name."""
+    attribute = next(a for a in PRIVATE if a.change == "replaced")
+    module = _owner(attribute.owner)
+    return module, attribute.name, getattr(module, attribute.name)
 
 
 def _owner(path: str) -> Any:
@@ -173,7 +192,7 @@ def version_problem() -> str | None:
 def problems() -> list[str]:
     """Return how the attributes of the installed JAX differ from the tables; empty if they do not."""
     found = []
-    for attribute in (*PRIVATE, *PUBLIC):
+    for attribute in ATTRIBUTES:
         where = f"{attribute.owner.replace(':', '.')}.{attribute.name}"
         try:
             value = vars(_owner(attribute.owner))[attribute.name]
@@ -182,19 +201,17 @@ def problems() -> list[str]:
             continue
         names = _form(value)
         # A private function receives its arguments by position.
-        fits = names == attribute.form if _is_positional(attribute) else set(attribute.form) <= set(names)
-        if not fits:
+        exact = attribute in PRIVATE and attribute.change != "read"
+        if names != attribute.form if exact else not set(attribute.form) <= set(names):
             found.append(f"{where} has the form ({', '.join(names)})")
-        elif attribute.redirected and not isinstance(value, FunctionType):
+        elif attribute.change == "redirected" and not isinstance(value, FunctionType):
             found.append(f"{where} is a {type(value).__name__}")
     return found
 
 
-def _is_positional(attribute: Attribute) -> bool:
-    return attribute.redirected and attribute in PRIVATE
-
-
 def _form(value: Any) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return tuple(getattr(kind, "__name__", "") for kind in value)
     if isinstance(value, type):
         return tuple(getattr(value, "_fields", ()))
     try:

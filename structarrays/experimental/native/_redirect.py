@@ -1,4 +1,4 @@
-"""Redirect the calls of Python functions, and undo it.
+"""Redirect the calls of Python functions, replace attributes of modules, and undo it.
 
 A redirected function gets another code object; Python documents ``function.__code__`` as writable. The function stays
 the same object with the same name and signature. So code that compares functions (``reducer is jax.lax.add``), or that
@@ -10,30 +10,53 @@ from __future__ import annotations
 import inspect
 import threading
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    Plan = Sequence[tuple[FunctionType, Callable[[Callable[..., Any]], Callable[..., Any]]]]
+    Concerns = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """A function whose calls are redirected if `concerns(args, kwargs)` is true, to ``special(original)``."""
+
+    function: FunctionType
+    concerns: Concerns
+    special: Callable[[FunctionType], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Replace:
+    """An attribute of a module that gets another value."""
+
+    owner: ModuleType
+    name: str
+    value: Any
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:
-    target: Any = "the target"
-    return target(*args, **kwargs)
+    # All calls pay for this function, so that it calls only what it must.
+    concerns: Any = "concerns"
+    special: Any = "special"
+    original: Any = "original"
+    if concerns(args, kwargs):
+        return special(*args, **kwargs)
+    return original(*args, **kwargs)
 
 
-def _calling(target: Callable[..., Any], code: CodeType) -> CodeType:
-    """Return code that calls `target`, and has the place of the other code."""
+def _code(original: CodeType, constants: Mapping[str, Any]) -> CodeType:
+    """Return the template with these constants, and with the place of the original code."""
     template = _template.__code__
     return template.replace(
-        co_consts=tuple(target if constant == "the target" else constant for constant in template.co_consts),
-        co_freevars=code.co_freevars,
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-        co_name=code.co_name,
-        co_qualname=code.co_qualname,
+        co_consts=tuple(constants.get(c, c) if isinstance(c, str) else c for c in template.co_consts),
+        co_freevars=original.co_freevars,
+        co_filename=original.co_filename,
+        co_firstlineno=original.co_firstlineno,
+        co_name=original.co_name,
+        co_qualname=original.co_qualname,
     )
 
 
@@ -59,66 +82,85 @@ def _placed(target: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
-class _Redirection:
+class _Redirected:
     function: FunctionType
     before: CodeType
     after: CodeType
-    signed: bool
-    """Whether the function got a signature, which its new code does not show."""
+    signature: inspect.Signature | None
+    """Signature of the function, unless an attribute of the function tells it; the new code does not show it."""
+
+    def do(self) -> None:
+        self.function.__code__ = self.after
+        if self.signature is not None:
+            self.function.__dict__["__signature__"] = self.signature
 
     def undo(self) -> None:
         if self.function.__code__ is self.after:  # or someone else has changed it since
             self.function.__code__ = self.before
-        if self.signed:
+        if self.signature is not None:
             self.function.__dict__.pop("__signature__", None)
 
 
-class Redirections:
-    """Functions whose calls are redirected: all of them, or none."""
+@dataclass(frozen=True)
+class _Replaced:
+    owner: ModuleType
+    name: str
+    before: Any
+    after: Any
+
+    def do(self) -> None:
+        setattr(self.owner, self.name, self.after)
+
+    def undo(self) -> None:
+        if getattr(self.owner, self.name, None) is self.after:
+            setattr(self.owner, self.name, self.before)
+
+
+class Changes:
+    """Functions whose calls are redirected, and replaced attributes: all of them, or none."""
 
     def __init__(self) -> None:
-        self._done: list[_Redirection] = []
+        self._done: list[_Redirected | _Replaced] = []
+        # Redirected functions are kept for the next use, since they contain compiled programs.
+        self._known: dict[FunctionType, _Redirected] = {}
         self._uses = 0
         self._lock = threading.RLock()
 
-    def begin(self, plan: Callable[[], Plan]) -> None:
-        """Redirect functions, unless they are redirected already.
-
-        Parameters
-        ----------
-        plan : callable
-            Returns the functions, each with a function that receives its original and returns its replacement.
-        """
+    def begin(self, plan: Callable[[], Sequence[Redirect | Replace]]) -> None:
+        """Make the changes that `plan` returns, unless they are made already."""
         with self._lock:
             if not self._uses:
-                self._redirect(plan())
+                prepared = list(map(self._prepare, plan()))
+                try:
+                    for change in prepared:
+                        self._done.append(change)
+                        change.do()
+                except BaseException:
+                    self._undo()
+                    raise
             self._uses += 1
 
     def end(self) -> None:
-        """Restore the functions after the last use."""
+        """Undo the changes after the last use."""
         with self._lock:
             self._uses -= 1
             if not self._uses:
-                self._restore()
+                self._undo()
 
-    def _redirect(self, plan: Plan) -> None:
-        prepared = []
-        for function, replace in plan:
-            signature = None
-            if not {"__wrapped__", "__signature__"} & function.__dict__.keys():
-                signature = inspect.signature(function)
-            target = _placed(replace(_copied(function)), function.__code__)
-            prepared.append((function, _calling(target, function.__code__), signature))
-        try:
-            for function, code, signature in prepared:
-                self._done.append(_Redirection(function, function.__code__, code, signature is not None))
-                function.__code__ = code
-                if signature is not None:
-                    function.__dict__["__signature__"] = signature
-        except BaseException:
-            self._restore()
-            raise
+    def _prepare(self, wanted: Redirect | Replace) -> _Redirected | _Replaced:
+        if isinstance(wanted, Replace):
+            return _Replaced(wanted.owner, wanted.name, getattr(wanted.owner, wanted.name), wanted.value)
+        function, before = wanted.function, wanted.function.__code__
+        known = self._known.get(function)
+        if known is None or known.before is not before:
+            hidden = not {"__wrapped__", "__signature__"} & function.__dict__.keys()
+            original = _copied(function)
+            special = _placed(wanted.special(original), before)
+            after = _code(before, {"concerns": wanted.concerns, "special": special, "original": original})
+            known = _Redirected(function, before, after, inspect.signature(function) if hidden else None)
+            self._known[function] = known
+        return known
 
-    def _restore(self) -> None:
+    def _undo(self) -> None:
         while self._done:
             self._done.pop().undo()
