@@ -62,7 +62,7 @@ def enable() -> None:
     ...     native.disable()
     """
     with _lock:
-        if not _on().get_global():
+        if not (_changes.in_use and _on().get_global()):
             _begin("enable")
             _on().set_global(True)
 
@@ -80,7 +80,7 @@ def disable() -> None:
     False
     """
     with _lock:
-        if _loaded and _on().get_global():
+        if _changes.in_use and _on().get_global():
             _on().set_global(False)
             _changes.end()
 
@@ -124,32 +124,28 @@ def is_enabled() -> bool:
     >>> native.is_enabled()
     False
     """
-    return bool(_loaded and _on().value)
-
-
-_loaded: list[bool] = []
-"""Not empty after the first use: before it, the rules of `structured` need not be imported."""
+    return _changes.in_use and bool(_on().value)
 
 
 def _on() -> Any:
+    # Imported late, since this imports the rules of `structured`.
     from ._calls import ON
 
     return ON
 
 
 def _begin(name: str) -> None:
-    """Redirect the functions of JAX."""
+    """Change JAX, unless it is changed already, after a check of the installed version."""
     problem = version_problem()
     if problem is not None:
         raise RuntimeError(f"native.{name}: {problem}; use structarrays.structured, which works with it")
-    differences = problems()
+    differences = [] if _changes.in_use else problems()
     if differences:
         raise RuntimeError(
             f"native.{name}: JAX {jax.__version__} must have the tested attributes, but {'; '.join(differences)}; use "
             "structarrays.structured, which does not need them"
         )
     _changes.begin(_plan)
-    _loaded[:] = [True]
 
 
 def _plan() -> list[Redirect | Replace]:

@@ -126,6 +126,11 @@ class Changes:
         self._uses = 0
         self._lock = threading.RLock()
 
+    @property
+    def in_use(self) -> bool:
+        """Whether the changes are made."""
+        return self._uses > 0
+
     def begin(self, plan: Callable[[], Sequence[Redirect | Replace]]) -> None:
         """Make the changes that `plan` returns, unless they are made already."""
         with self._lock:
