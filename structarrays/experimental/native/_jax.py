@@ -121,6 +121,9 @@ OF_TYPES = frozenset(
 )
 """Functions that read only shapes and dtypes, which structured arrays have, or return no arrays."""
 
+PASSING_ON = {f"jax.numpy.{name}" for name in "all amax amin any max mean min prod sum".split()}
+"""Functions that only pass their arguments to a compiled function, which accepts structured arrays itself."""
+
 _SOURCES = ("jax.numpy", "jax.lax", "jax.nn", "jax.ops", "jax.image", "jax.random", "jax.scipy")
 
 
@@ -145,7 +148,7 @@ def array_functions() -> dict[str, FunctionType]:
                 continue
             if isinstance(value, FunctionType) and is_function_of_jax(value):
                 found.setdefault(id(value), (f"{module.__name__}.{name}", value))
-    return dict(found.values())
+    return {name: function for name, function in found.values() if name not in PASSING_ON}
 
 
 def redirected_functions() -> dict[tuple[str, str], FunctionType]:
