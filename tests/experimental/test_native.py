@@ -4,6 +4,7 @@ On JAX 0.12 everything is tested. On other versions native calls must refuse, an
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 import re
@@ -24,6 +25,8 @@ import structarrays as sa
 from structarrays.experimental import native
 from structarrays.experimental.native import _jax
 from structarrays.experimental.native._redirect import Redirect
+from structarrays.testing import sample
+from structarrays.testing.arrays import SAMPLERS
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORTED = jax.__version__.startswith("0.12.")
@@ -476,16 +479,55 @@ if SUPPORTED:
             total = jax.vmap(lambda D: jnp.sum(D) + lax.psum(D, "i")[0, 0], axis_name="i")(stack)
         np.testing.assert_allclose(total, [7.0, 11.0])
         T = tridiagonal()
+        assert isinstance(jax.vmap(lambda row: row)(T), jax.Array)
         np.testing.assert_allclose(jax.vmap(lambda row: row @ x)(T), T.to_jax() @ x)
         np.testing.assert_allclose(jax.vmap(lambda column: column @ x, in_axes=1)(T), x @ T.to_jax())
         columns = jax.vmap(lambda v: sa.Diagonal(v) @ T, out_axes=1)(jnp.stack([x, 2 * x]))
         np.testing.assert_allclose(np.asarray(columns)[:, 1], 2 * np.diag(x) @ T.to_jax())
 
-    @pytest.mark.parametrize("name", ["psum", "pmax"])
+    def test_transformed_functions_of_jax_are_functions_of_pytrees(on):
+        for function in (jax.grad(jnp.sum), jax.jit(jax.grad(jnp.sum))):
+            assert type(function(diagonal())) is sa.Diagonal
+        stack = sa.Diagonal([[1.0, 2.0], [3.0, 4.0]])
+        np.testing.assert_allclose(jax.jit(jax.vmap(jnp.sum))(stack), [3.0, 7.0])
+        assert type(jax.jit(jax.vmap(jax.grad(jnp.sum)))(stack)) is sa.Diagonal
+
+        @jax.jit
+        @functools.wraps(jnp.sum)
+        def of_user(A):
+            return type(A) is sa.Diagonal and A.diag
+
+        assert of_user(diagonal()).shape == (3,)
+
+    def test_functions_of_users_with_derivatives_of_their_own_receive_structured_arrays(on):
+        @jax.custom_jvp
+        def of_user(D):
+            return sa.Diagonal(2 * D.diag)
+
+        assert type(of_user(diagonal())) is sa.Diagonal
+
+    @pytest.mark.each_parameter
+    @pytest.mark.parametrize("structure", SAMPLERS)
+    def test_sums_over_devices_are_right_or_refused(structure, on):
+        stack = sample(
+            structure, (4, 4), batch=(2,), seed=3, dtype="complex128" if structure == "Fourier" else "float64"
+        )
+        if stack is None:
+            stack = sample("Diagonal", (4, 4), batch=(2,), seed=3)
+        try:
+            found = jax.vmap(lambda A: lax.psum(A, "i"), axis_name="i")(stack)
+        except TypeError as error:
+            assert "psum: the operand must be an array of JAX" in str(error)
+            return
+        assert not getattr(found, "assumptions", frozenset())
+        np.testing.assert_allclose(dense(found)[0], dense(stack).sum(axis=0), rtol=1e-12)
+
+    @pytest.mark.parametrize("name", ["psum", "pmax", "all_gather", "ppermute"])
     def test_collectives_refuse_what_is_not_a_function_of_parameters(name, on):
         stack = sa.LowRank(np.ones((2, 3, 1)), np.ones((2, 3, 1)))
         with pytest.raises(TypeError, match=f"{name}: the operand must be an array of JAX, got LowRank"):
-            jax.vmap(lambda A: getattr(lax, name)(A, "i"), axis_name="i")(stack)
+            more = {"perm": [(0, 1)]} if name == "ppermute" else {}
+            jax.vmap(lambda A: getattr(lax, name)(A, "i", **more), axis_name="i")(stack)
 
     # ---- loops and conditions ----------------------------------------------------------------------------------------
 
@@ -572,6 +614,8 @@ if SUPPORTED:
             lax.cond(True, lambda D: (D, D), lambda D: D, diagonal())
         with pytest.raises(TypeError):
             lax.scan(lambda c, _: ((c, c), None), diagonal(), length=2)
+        with pytest.raises(TypeError, match="must be a pair"):
+            lax.scan(lambda c, _: c, diagonal(), length=2)
 
     # ---- the page of proposals ---------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ _PLAIN, _STRUCTURED, _SEQUENCE, _MAPPING = range(4)
 
 
 class _Kinds(dict[type, int]):
-    """What `is_concerned` does with values of each type."""
+    """Kinds of values by their types, for `is_concerned`."""
 
     def __missing__(self, cls: type) -> int:
         if issubclass(cls, Array):
@@ -44,7 +44,7 @@ _kinds = _Kinds()
 def is_concerned(values: Iterable[Any], named: Mapping[str, Any] | None = None) -> bool:
     """Return whether native calls are on, and an array of this library is among the arguments of a call.
 
-    The array may be in a list, tuple or dictionary. Calls with dense arrays pay for this look at their types.
+    The array may be in a list, tuple or dictionary. Calls with dense arrays look at the types, too, so that this is fast.
     """
     for value in values:
         kind = _kinds[type(value)]
@@ -66,7 +66,7 @@ class Native(metaclass=_NativeMeta):
     """The arrays of this library while native calls are on, and no objects otherwise.
 
     It is one of the types that JAX takes for arrays when it checks the arguments of a function. The check looks for the
-    types of JAX first, so that dense arrays do not pay for it.
+    types of JAX first, so that it costs dense arrays nothing.
     """
 
 
@@ -131,13 +131,18 @@ def _collective(fun: Any) -> Callable[..., Any]:
     """Return a collective operation that acts on the parameters of arrays, if this gives the right value."""
     name = fun.__name__
 
+    def checked(value: Any) -> Any:
+        if not isinstance(value, Array):
+            return value
+        if name in ("psum", "pmean") and _is_sum_of_parameters(value):
+            return value.assuming(frozenset())
+        raise TypeError(
+            f"{name}: the operand must be an array of JAX, got {type(value).__name__}, whose parameters do not have this "
+            f"{name}; pass its dense form, `x.to_jax()`"
+        )
+
     def run(*args: Any, **kwargs: Any) -> Any:
-        for value in jax.tree.leaves((args, kwargs), is_leaf=lambda v: isinstance(v, Array)):
-            if isinstance(value, Array) and not (name in ("psum", "pmean") and _is_sum_of_parameters(value)):
-                raise TypeError(
-                    f"{name}: the operand must be an array of JAX, got {type(value).__name__}, whose parameters do not have this "
-                    f"{name}; pass its dense form, `x.to_jax()`"
-                )
+        args, kwargs = jax.tree.map(checked, (args, kwargs), is_leaf=lambda value: isinstance(value, Array))
         return fun(*args, **kwargs)
 
     return run

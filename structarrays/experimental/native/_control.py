@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Rule = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+# The modules of rules of `structured`, and of loops of JAX that consist of other loops.
 _INTERNAL = ("structarrays._", "structarrays.transform.", "jax._src.lax.control_flow.")
 
 
@@ -190,18 +191,28 @@ def _slices(xs: Any) -> Any:
     return jax.tree.map(lambda v: sliceable(v) if isinstance(v, Array) else v, xs, is_leaf=is_array)
 
 
+def _is_pair(result: Any) -> bool:
+    """Return whether a result is what the body of a scan must return; JAX reports other results."""
+    return isinstance(result, (tuple, list)) and len(result) == 2
+
+
 def on_scan(scan: Function) -> Function:
     """Return `jax.lax.scan` for native calls."""
 
     def rule(given: Mapping[str, Any]) -> Mapping[str, Any]:
         f, xs = given["f"], _slices(given.get("xs"))
         one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf)[1:], jax.typeof(leaf).dtype), xs)
-        init, targets = _carried(given["init"], lambda carry: _structures(f, carry, one)[0])
+
+        def step(carry: Any) -> Any:
+            result = _structures(f, carry, one)
+            return result[0] if _is_pair(result) else carry
+
+        init, targets = _carried(given["init"], step)
 
         @functools.wraps(f)
         def body(carry: Any, x: Any) -> Any:
-            carry, y = f(carry, x)
-            return _widen(carry, targets), y
+            result = f(carry, x)
+            return (_widen(result[0], targets), result[1]) if _is_pair(result) else result
 
         return {"f": body, "init": init, "xs": xs}
 
@@ -250,33 +261,38 @@ def on_vmap(vmap: Function) -> Function:
 
     def native(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *rest: Any, **options: Any) -> Any:
         mapped = vmap(fun, in_axes, out_axes, *rest, **options)
-        if rest or not options.keys() <= {"axis_name", "axis_size"}:
+        if rest or not options.keys() <= {"axis_name", "axis_size"} or _is_internal(fun):
             return mapped
+
+        moves = any(axis for axis in jax.tree.leaves(out_axes))
+        general = map_any_axis(fun, in_axes, out_axes, **options)
 
         @functools.wraps(fun)
         def of_arrays(*args: Any, **kwargs: Any) -> Any:
-            if ON.value and _maps_elements(fun, in_axes, out_axes, args, kwargs):
-                return map_any_axis(fun, in_axes, out_axes, **options)(*args, **kwargs)
-            return mapped(*args, **kwargs)
+            if not (ON.value and (_has_structured((args, kwargs)) or _uses_structured(fun))):
+                return mapped(*args, **kwargs)
+            args, kwargs = _with_dense_rows(in_axes, args, kwargs)
+            return (general if moves else mapped)(*args, **kwargs)
 
         return of_arrays
 
     return native
 
 
-def _maps_elements(fun: Any, in_axes: Any, out_axes: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether the mapped axis of a structured argument, or of a result, may not be an axis of its parameters."""
-    if not (_has_structured((args, kwargs)) or _uses_structured(fun)):
-        return False
-    if any(axis for axis in jax.tree.leaves(out_axes)):
-        return True
+def _with_dense_rows(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Return arguments of a mapped function: arrays of which a core axis is mapped become dense."""
     axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     try:
         places = spread((axes, 0 if kwargs else {}), (args, kwargs), "in_axes")
     except ValueError:
-        return False  # JAX reports it, or the axes name parameters
-    leaves, _ = _flat((args, kwargs))
-    return any(
-        isinstance(leaf, Array) and axis is not None and axis % max(leaf.ndim, 1) >= len(leaf.batch_shape)
+        return args, kwargs  # JAX reports it, or the axes name parameters
+    leaves, tree = _flat((args, kwargs))
+    prepared: tuple[Any, Any] = tree.unflatten(
+        plain(leaf, "vmap") if isinstance(leaf, Array) and axis is not None and _is_core(leaf, axis) else leaf
         for leaf, axis in zip(leaves, places, strict=True)
     )
+    return prepared
+
+
+def _is_core(x: Array, axis: int) -> bool:
+    return axis % max(x.ndim, 1) >= len(x.batch_shape)

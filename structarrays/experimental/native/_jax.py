@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ import jax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import CellType
 
 TESTED = (0, 12)
 """The tested minor version of JAX."""
@@ -112,7 +114,7 @@ MODULES = (
 
 ATTRIBUTES = (*PRIVATE, *PUBLIC)
 
-ON_PARAMETERS = frozenset("optimization_barrier stop_gradient with_sharding_constraint all_gather ppermute".split())
+ON_PARAMETERS = frozenset(("optimization_barrier", "stop_gradient", "with_sharding_constraint"))
 """Functions that JAX defines on pytrees. Applied to all parameters, they give the right value for every structure."""
 
 OF_TYPES = frozenset(
@@ -124,15 +126,34 @@ OF_TYPES = frozenset(
 PASSING_ON = {f"jax.numpy.{name}" for name in "all amax amin any max mean min prod sum".split()}
 """Functions that only pass their arguments to a compiled function, which accepts structured arrays itself."""
 
-_SOURCES = ("jax.numpy", "jax.lax", "jax.nn", "jax.ops", "jax.image", "jax.random", "jax.scipy")
+_FILES = re.compile(r".*[/\\]jax[/\\](_src[/\\])?(third_party[/\\])?(numpy|scipy|lax|nn|ops|image|random)\b")
+"""The files of functions of arrays in JAX."""
 
 
 def is_function_of_jax(fun: Any) -> bool:
-    """Return whether a function belongs to one of JAX's modules of functions of arrays."""
-    while not hasattr(fun, "__module__") and hasattr(fun, "func"):
-        fun = fun.func  # of functools.partial
-    name = str(getattr(fun, "__module__", "")).replace("jax._src.", "jax.", 1)
-    return any(name == source or name.startswith(f"{source}.") for source in _SOURCES)
+    """Return whether a function is one of JAX's functions of arrays.
+
+    Its code tells, since a transformed function, such as ``jax.grad(jnp.sum)``, has the module and the name of the other
+    function.
+    """
+    while fun is not None:
+        code = getattr(fun, "__code__", None)
+        if code is None:
+            fun = getattr(
+                fun, "func", getattr(fun, "__wrapped__", None)
+            )  # of functools.partial, or of a compiled function
+        elif code.co_filename.endswith("traceback_util.py"):
+            fun = next((f for f in map(_content, fun.__closure__ or ()) if hasattr(f, "__code__")), None)
+        else:
+            return _FILES.match(code.co_filename) is not None
+    return False
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
 
 
 def array_functions() -> dict[str, FunctionType]:
