@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ._jax import array_functions, arraylike_types, problems, redirected_functions, version_problem
+from ._jax import (
+    TRACE,
+    array_functions,
+    arraylike_types,
+    everywhere,
+    problems,
+    redirected_functions,
+    set_everywhere,
+    version_problem,
+)
 from ._redirect import Changes, Redirect, Replace
 
 if TYPE_CHECKING:
@@ -62,9 +71,9 @@ def enable() -> None:
     ...     native.disable()
     """
     with _lock:
-        if not (_changes.in_use and _on().get_global()):
+        if not (_changes.in_use and everywhere(_on())):
             _begin("enable")
-            _on().set_global(True)
+            set_everywhere(_on(), True)
 
 
 def disable() -> None:
@@ -80,8 +89,8 @@ def disable() -> None:
     False
     """
     with _lock:
-        if _changes.in_use and _on().get_global():
-            _on().set_global(False)
+        if _changes.in_use and everywhere(_on()):
+            set_everywhere(_on(), False)
             _changes.end()
 
 
@@ -166,7 +175,7 @@ def _plan() -> list[Redirect | Replace]:
         ("jax:custom_jvp", "__call__"): _calls.on_custom_jvp,
     }
     functions = redirected_functions()
-    trace = functions.pop(("jax._src.pjit", "_trace_for_jit"))
+    trace = functions.pop(TRACE)
     plan: list[Redirect | Replace] = [Redirect(trace, _calls.concerns_compiled, _calls.on_compiled)]
     for key, function in functions.items():
         concerns = _control.concerns if key in control else _calls.is_concerned

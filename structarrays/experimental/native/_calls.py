@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ...transform.structured import structured
-from ._jax import is_collective, is_function_of_jax
+from ._jax import TraceCall, is_collective, is_function_of_jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -108,8 +108,8 @@ def on_custom_jvp(call: FunctionType) -> Callable[..., Any]:
 
 def concerns_compiled(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Return whether JAX is about to trace one of its own functions for structured arrays."""
-    fun, given, named = args[0], args[5], args[6]
-    return is_concerned(given, named) and is_function_of_jax(fun)
+    call = TraceCall(*args)
+    return is_concerned(call.args, call.kwargs) and is_function_of_jax(call.fun)
 
 
 def on_compiled(trace: FunctionType) -> Callable[..., Any]:
@@ -119,10 +119,11 @@ def on_compiled(trace: FunctionType) -> Callable[..., Any]:
     pytrees, so that later calls take its fast path.
     """
 
-    def native(fun: Any, ji: Any, ctx_mesh: Any, dbg: Any, avals: Any, args: Any, kwargs: Any) -> Any:
+    def native(*args: Any) -> Any:
+        call = TraceCall(*args)
         # The rules of `structured` recognise a function by the name of its compiled call.
-        inner = jax.jit(fun, static_argnums=ji.static_argnums, static_argnames=ji.static_argnames)
-        return trace(functools.wraps(fun)(structured(inner)), ji, ctx_mesh, dbg, avals, args, kwargs)
+        run = structured(jax.jit(call.fun, **call.static))
+        return trace(*call._replace(fun=functools.wraps(call.fun)(run)))
 
     return native
 

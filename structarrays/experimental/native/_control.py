@@ -24,6 +24,7 @@ from ...transform.rules import plain
 from ...transform.structured import closed_over
 from ...transform.widening import join_targets, target_of, widened
 from ._calls import ON
+from ._jax import LOOPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     Rule = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-# The modules of rules of `structured`, and of loops of JAX that consist of other loops.
-_INTERNAL = ("structarrays._", "structarrays.transform.", "jax._src.lax.control_flow.")
+_INTERNAL = ("structarrays._", "structarrays.transform.", LOOPS)
 
 
 def _replacement(function: Function, functions: Callable[[Mapping[str, Any]], Sequence[Any]], rule: Rule) -> Function:

@@ -114,6 +114,12 @@ MODULES = (
 
 ATTRIBUTES = (*PRIVATE, *PUBLIC)
 
+TRACE = (PRIVATE[0].owner, PRIVATE[0].name)
+"""The function that traces functions of `jax.jit`."""
+
+LOOPS = "jax._src.lax.control_flow."
+"""Modules of loops of JAX that consist of other loops."""
+
 ON_PARAMETERS = frozenset(("optimization_barrier", "stop_gradient", "with_sharding_constraint"))
 """Functions that JAX defines on pytrees. Applied to all parameters, they give the right value for every structure."""
 
@@ -154,6 +160,33 @@ def _content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # it is empty
         return None
+
+
+class TraceCall(NamedTuple):
+    """The arguments of `TRACE`."""
+
+    fun: Any
+    info: Any
+    mesh: Any
+    debug_info: Any
+    avals: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def static(self) -> dict[str, Any]:
+        """The static arguments of the function, in the form of arguments of `jax.jit`."""
+        return {"static_argnums": self.info.static_argnums, "static_argnames": self.info.static_argnames}
+
+
+def everywhere(context: Any) -> Any:
+    """Return the value of a user context of JAX in all threads that do not set it."""
+    return context.get_global()
+
+
+def set_everywhere(context: Any, value: Any) -> None:
+    """Set the value of a user context of JAX in all threads that do not set it."""
+    context.set_global(value)
 
 
 def array_functions() -> dict[str, FunctionType]:
@@ -230,6 +263,9 @@ def problems() -> list[str]:
             found.append(f"{where} has the form ({', '.join(names)})")
         elif attribute.change == "redirected" and not isinstance(value, FunctionType):
             found.append(f"{where} is a {type(value).__name__}")
+    for module, name in ((jax.numpy, "sin"), (jax.numpy, "concatenate"), (jax.nn, "relu"), (jax.lax, "scan")):
+        if not is_function_of_jax(getattr(module, name, None)):
+            found.append(f"{module.__name__}.{name} is defined in an unknown file")
     return found
 
 
