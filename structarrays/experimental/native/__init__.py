@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from ._jax import (
     TRACE,
@@ -182,4 +183,5 @@ def _plan() -> list[Redirect | Replace]:
         plan.append(Redirect(function, concerns, control.get(key) or calls[key]))
     plan += [Redirect(f, _calls.is_concerned, _calls.on_structured) for f in array_functions().values()]
     module, name, types = arraylike_types()
-    return [*plan, Replace(module, name, (*types, _calls.Native))]
+    # JAX accepts numbers, too. Named here, they cost less than the check of `Native`.
+    return [*plan, Replace(module, name, (*types, int, float, complex, np.generic, _calls.Native))]
