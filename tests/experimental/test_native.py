@@ -504,7 +504,12 @@ if SUPPORTED:
         def of_user(D):
             return sa.Diagonal(2 * D.diag)
 
+        @of_user.defjvp
+        def of_tangents(primals, tangents):
+            return of_user(*primals), of_user(*tangents)
+
         assert type(of_user(diagonal())) is sa.Diagonal
+        assert type(jax.grad(lambda D: jnp.sum(of_user(D)))(diagonal())) is sa.Diagonal
 
     @pytest.mark.each_parameter
     @pytest.mark.parametrize("structure", SAMPLERS)
