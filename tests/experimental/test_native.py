@@ -527,6 +527,25 @@ if SUPPORTED:
         assert not getattr(found, "assumptions", frozenset())
         np.testing.assert_allclose(dense(found)[0], dense(stack).sum(axis=0), rtol=1e-12)
 
+    def test_second_derivatives_by_parameters(on):
+        """`jax.jacfwd` maps over the parameters itself."""
+
+        def loss(T, x):
+            return x @ jnp.sin(T) @ x
+
+        found = jax.tree.leaves(jax.hessian(loss)(tridiagonal(), x))
+        expected = jax.tree.leaves(jax.hessian(lambda T, x: loss(T.to_jax(), x))(tridiagonal(), x))
+        compare(found, expected, 1e-12)
+
+    def test_arguments_of_mapped_functions_may_be_none(on):
+        stack = sa.Diagonal([[1.0, 2.0], [3.0, 4.0]])
+        given = {"a": None, "b": stack, "c": tridiagonal()}
+        axes = {"a": None, "b": 0, "c": None}
+        found = jax.vmap(lambda v: jnp.trace(v["b"]) + jnp.sum(v["c"]), in_axes=(axes,))(given)
+        np.testing.assert_allclose(found, np.asarray([3.0, 7.0]) + tridiagonal().to_jax().sum())
+        rows = jax.vmap(lambda v: v["c"] @ x, in_axes=({"a": None, "b": None, "c": 0},))(given)
+        np.testing.assert_allclose(rows, tridiagonal().to_jax() @ x)
+
     @pytest.mark.parametrize("name", ["psum", "pmax", "all_gather", "ppermute"])
     def test_collectives_refuse_what_is_not_a_function_of_parameters(name, on):
         stack = sa.LowRank(np.ones((2, 3, 1)), np.ones((2, 3, 1)))

@@ -24,7 +24,7 @@ from ...transform.rules import plain
 from ...transform.structured import closed_over
 from ...transform.widening import join_targets, target_of, widened
 from ._calls import ON
-from ._jax import LOOPS
+from ._jax import LOOPS, is_called_by_jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -261,7 +261,8 @@ def on_vmap(vmap: Function) -> Function:
 
     def native(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *rest: Any, **options: Any) -> Any:
         mapped = vmap(fun, in_axes, out_axes, *rest, **options)
-        if rest or not options.keys() <= {"axis_name", "axis_size"} or _is_internal(fun):
+        # JAX itself maps over parameters, in `jax.jacfwd` for example. Between the caller and this frame there is one more.
+        if rest or not options.keys() <= {"axis_name", "axis_size"} or is_called_by_jax(2) or _is_internal(fun):
             return mapped
 
         moves = any(axis for axis in jax.tree.leaves(out_axes))
@@ -286,7 +287,10 @@ def _with_dense_rows(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         places = spread((axes, 0 if kwargs else {}), (args, kwargs), "in_axes")
     except ValueError:
         return args, kwargs  # JAX reports it, or the axes name parameters
-    leaves, tree = _flat((args, kwargs))
+    # `spread` counts None as an array.
+    leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda v: v is None or is_array(v))
+    if len(leaves) != len(places):
+        return args, kwargs
     prepared: tuple[Any, Any] = tree.unflatten(
         plain(leaf, "vmap") if isinstance(leaf, Array) and axis is not None and _is_core(leaf, axis) else leaf
         for leaf, axis in zip(leaves, places, strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -153,6 +154,11 @@ def is_function_of_jax(fun: Any) -> bool:
         else:
             return _FILES.match(code.co_filename) is not None
     return False
+
+
+def is_called_by_jax(depth: int) -> bool:
+    """Return whether the caller this many frames above is code of JAX."""
+    return re.match(r".*[/\\]jax[/\\]_src[/\\]", sys._getframe(depth + 1).f_code.co_filename) is not None
 
 
 def _content(cell: CellType) -> Any:
