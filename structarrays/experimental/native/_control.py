@@ -288,6 +288,7 @@ def _with_dense_rows(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     except ValueError:
         return args, kwargs  # JAX reports it, or the axes name parameters
     # `spread` counts None as an array.
+    tree: Any
     leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda v: v is None or is_array(v))
     if len(leaves) != len(places):
         return args, kwargs
