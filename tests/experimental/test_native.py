@@ -343,9 +343,6 @@ if SUPPORTED:
     }
     """Methods of JAX arrays that arrays of this library do not have, with the reason in the error."""
 
-    DENSE_RESULTS = [code for code in FUNCTIONS if "custom_linear_solve" in code or "sparse.linalg.cg" in code]
-    """Functions of the user return `A @ v`, and JAX compares its type with the type of an array of JAX."""
-
     def pytest_generate_tests(metafunc):
         if "expression" in metafunc.fixturenames:
             chosen = list(FUNCTIONS)
@@ -368,11 +365,7 @@ if SUPPORTED:
                 with pytest.raises(AttributeError, match=re.escape(REFUSED[expression])):
                     call(A, v)
                 return
-            try:
-                found = dense(call(A, v))
-            except TypeError as error:
-                assert expression in DENSE_RESULTS and "must match" in str(error)
-                return
+            found = dense(call(A, v))
         if expression in GRADIENTS:
             leaves, tree = jax.tree.flatten(A)
             expected = dense(gradient(expression, A, v))
@@ -388,7 +381,7 @@ if SUPPORTED:
 
     def test_most_functions_are_right():
         """The bar is 80 %."""
-        assert len(REFUSED) + len(DENSE_RESULTS) <= 0.03 * len(FUNCTIONS)
+        assert len(REFUSED) <= 0.02 * len(FUNCTIONS)
 
     @pytest.mark.parametrize(
         ("call", "expected"),
