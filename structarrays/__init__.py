@@ -146,6 +146,7 @@ with _paused_collection():
     from .transform.jacobian import hessian, jacobian, linearize
     from .transform.structure import convert, join
     from .transform.structured import structured
+    from .transform.updates import apply_updates
 
     _load_structures()
 
@@ -187,6 +188,7 @@ __all__ = [
     "add",
     "all",
     "any",
+    "apply_updates",
     "arange",
     "argmax",
     "argmin",

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.array.base import Array, is_array
-from .._core.array.flattening import map_parameters
+from .._core.array.flattening import all_parameters, map_parameters, unflatten
 from .._core.array.operands import densify
 from .._core.array.sharing import jit
 from .._core.array.writes import DERIVATIVE
@@ -65,7 +65,8 @@ def grad(
     The gradient with respect to a structured array has the structure of this array: it is the derivative with respect
     to the parameters, and the derivative with respect to a parameter that fills several entries is the sum over all of
     them. If the elements are not linear in the parameters (for example of a `LowRank`), the operators of the gradient
-    raise, since ``A - 0.1 * gradient`` would be wrong. `jax.tree.map` and optax change the parameters instead.
+    raise, since ``A - 0.1 * gradient`` would be wrong. `apply_updates` and optax change the parameters instead. A gradient has
+    no assumptions: the gradient with respect to a positive definite array is not positive definite.
 
     The indices of a `Sparse` or a `Permutation` are constant, so that optimizers do not change them. Indices that are
     traced or differ between the matrices of a stack, and other integers and booleans, are returned unchanged
@@ -153,12 +154,27 @@ def value_and_grad(
         for i, parameter in zip(by, parameters, strict=True):
             leaves[i] = parameter
         gradients = jax.tree.unflatten(tree, leaves)
-        for gradient in jax.tree.leaves(gradients, is_leaf=is_array):
-            if isinstance(gradient, Array) and not gradient.linear:
-                gradient._link = DERIVATIVE
+        gradients = jax.tree.map(lambda x: _as_derivative(x) if is_array(x) else x, gradients, is_leaf=is_array)
         return ((value, aux) if has_aux else value), (gradients[0] if single else tuple(gradients))
 
     return differentiate
+
+
+def _as_derivative(x: Array) -> Array:
+    """Return a gradient without the assumptions of its argument, and marked if it has no meaning as an array."""
+    x = _forgotten(x)
+    if not x.linear:
+        x._link = DERIVATIVE
+    return x
+
+
+def _forgotten(x: Array) -> Array:
+    """Return an array without assumptions, also of its parts."""
+    leaves, (cls, meta, assumptions) = all_parameters(x)
+    new = tuple(_forgotten(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves)
+    if not assumptions and all(a is b for a, b in zip(new, leaves, strict=True)):
+        return x
+    return unflatten((cls, meta, frozenset()), new)
 
 
 def _argument(args: Sequence[Any], number: int) -> int:

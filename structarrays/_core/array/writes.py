@@ -82,7 +82,7 @@ def refuse_derivatives(name: str, *operands: Any) -> None:
             raise TypeError(
                 f"{name}: an operand is a derivative with respect to the parameters of a {kind}. The elements are not "
                 f"linear in the parameters, so that arithmetic would give wrong numbers. Change the parameters "
-                f"instead, with jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient) or an optimizer of optax"
+                f"instead, with sa.apply_updates(A, updates), jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient) or optax"
             )
 
 
