@@ -1,6 +1,6 @@
 """Conversions between structured arrays and linear operators of Lineax, with tags.
 
-The module requires Lineax: ``pip install structarrays[lineax]``. Only this module imports Lineax.
+The module requires Lineax: ``pip install structarrays[lineax]``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from .._structures.banded.diagonal import Diagonal
 from .._structures.symmetric.array import Symmetric
 from .._structures.triangular.array import Triangular
 from .linear_operators import check_matrix
+from .lineax_solver import StructuredLinearSolver, matrix_of_products
 
-__all__ = ["StructuredLinearOperator", "from_operator", "operator"]
+__all__ = ["StructuredLinearOperator", "StructuredLinearSolver", "from_operator", "operator"]
 
 
 def operator(x: Array, /, tags: Any = ()) -> StructuredLinearOperator:
@@ -225,7 +226,8 @@ def from_operator(operator: lx.AbstractLinearOperator, /) -> Array:
     -------
     array, (M, N)
         A `Diagonal` or a tridiagonal `Banded` if the class or the tags of `operator` say so. Sums, multiples and
-        compositions are computed from the converted parts. Otherwise ``as_matrix()`` as `Triangular` or `Dense`.
+        compositions are computed from the converted parts. A function or a Jacobian has the structure that
+        `structarrays.jacobian` finds. Otherwise ``as_matrix()`` as `Triangular` or `Dense`.
         Symmetric and positive semidefinite tags become assumptions, unless the structure implies them.
 
     Raises
@@ -287,6 +289,8 @@ def _by_class_identity_linear_operator(operator: lx.IdentityLinearOperator) -> A
     return Banded([jnp.ones(min(shape), dtype)], (0,), shape)
 
 
+_by_class.register(lx.FunctionLinearOperator, matrix_of_products)
+_by_class.register(lx.JacobianLinearOperator, matrix_of_products)
 _by_class.register(lx.TaggedLinearOperator, lambda L: from_operator(L.operator))
 _by_class.register(lx.AddLinearOperator, lambda L: from_operator(L.operator1) + from_operator(L.operator2))
 _by_class.register(lx.ComposedLinearOperator, lambda L: from_operator(L.operator1) @ from_operator(L.operator2))
