@@ -54,7 +54,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Where an optional requirement is missing, the doctests of what needs it are left out.
 collect_ignore_glob = [
     f"structarrays/interop/{pattern}"
-    for package, pattern in (("pytensor", "pytensor*.py"), ("lineax", "lineax.py"), ("sparse", "pydata_sparse.py"))
+    for package, pattern in (("pytensor", "pytensor*.py"), ("lineax", "lineax*.py"), ("sparse", "pydata_sparse.py"))
     if importlib.util.find_spec(package) is None
 ]
 

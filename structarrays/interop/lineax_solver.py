@@ -223,15 +223,15 @@ def _entries(array: Any) -> tuple[np.ndarray, np.ndarray, jax.Array]:
         rows, columns = (np.asarray(c).astype(np.int64) for c in array.coords)
         return rows, columns, array.data
     m, n = array.shape
-    rows = [np.arange(max(0, -k), min(m, n - k)) for k in array.offsets]
-    columns = [i + k for i, k in zip(rows, array.offsets, strict=True)]
-    return np.concatenate(rows), np.concatenate(columns), jnp.concatenate(array.diagonals)
+    along = [np.arange(max(0, -k), min(m, n - k)) for k in array.offsets]
+    rows, columns = (np.concatenate(c) for c in (along, [i + k for i, k in zip(along, array.offsets, strict=True)]))
+    return rows, columns, jnp.concatenate(array.diagonals)
 
 
 def _narrow_order(rows: np.ndarray, columns: np.ndarray, size: int) -> np.ndarray:
     """Return a permutation of the unknowns that makes a symmetric pattern a narrow band."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
+    from scipy.sparse import csr_array  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # type: ignore[import-untyped]
 
     pattern = csr_array((np.ones(len(rows), bool), (rows, columns)), (size, size))
     order: np.ndarray = reverse_cuthill_mckee(pattern, symmetric_mode=True)

@@ -69,6 +69,7 @@ def apply_updates(params: P, updates: Any) -> P:
     Dense([[0.5],
            [1. ]], dtype=float64)
     """
+    tree: Any  # JAX's annotations lack its methods
     given, tree = jax.tree_util.tree_flatten_with_path(updates, is_leaf=_is_leaf)
     try:
         values = tree.flatten_up_to(params)
@@ -159,7 +160,7 @@ def _added(name: str, value: Any, update: Any) -> Any:
             "pass the real part"
         )
     with jax.numpy_dtype_promotion("standard"):
-        return jnp.add(value, update).astype(dtype)
+        return jnp.add(jnp.asarray(value), jnp.asarray(update)).astype(dtype)
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
