@@ -12,7 +12,8 @@ from ..._core.array import keys as indexing
 from ..._functions.indexing import index, write_entries, written
 from ..._numerics import bands as band_numerics
 from ..fallback.via_sparse import pays, selected_axis
-from ..sparse.array import Sparse, _index_dtype
+from ..sparse.array import Sparse
+from ..sparse.sorted_entries import index_dtype
 from .array import Banded, bands
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _index_banded_eagerly(x: Banded, operands: tuple[Any, ...], *, key: tuple[tu
     if not increasing:
         places = np.where(places < 0, places + m, places)
     shape = (len(places), n)
-    dtype = _index_dtype(shape)
+    dtype = index_dtype(shape)
     numbers = np.arange(len(places), dtype=dtype)
     parts = [(np.zeros(0, x.dtype), np.zeros(0, dtype), np.zeros(0, dtype))]
     for k, d in zip(x.offsets, x.diagonals, strict=True):

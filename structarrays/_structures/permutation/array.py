@@ -16,8 +16,9 @@ from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
-from ..sparse.array import Sparse, _integers
+from ..sparse.array import Sparse
 from ..sparse.numerics import over_batch
+from ..sparse.sorted_entries import index_array
 from . import numerics
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Permutation(EntryArray):
     index_parameters = slice(0, None)
 
     def __new__(cls, p: ParameterLike, *, dtype: DTypeLike | None = None) -> Self:
-        p = _integers(p, "p")
+        p = index_array(p, "p")
         if p.ndim < 1:
             raise ValueError("p must have at least one dimension, got a scalar")
         n = p.shape[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -23,6 +22,7 @@ from ..banded.array import batch_of
 from ..fill.array import core_shape
 from . import compressed_rows, numerics
 from . import sparse_host as host
+from .sorted_entries import coordinates_of, index_dtype, sorted_on_device, sorted_on_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,7 +112,7 @@ class Sparse(EntryArray):
             raise ValueError("shape must have at least one dimension, got ()")
         if data.ndim < 1:
             raise ValueError("data must have at least one dimension, got a scalar")
-        coordinates = _coordinates(indices, len(shape))
+        coordinates = coordinates_of(indices, len(shape))
         try:
             batch = np.broadcast_shapes(data.shape, *(c.shape for c in coordinates))
             if any(a.shape[-1:] != batch[-1:] for a in (data, *coordinates)):
@@ -125,9 +125,9 @@ class Sparse(EntryArray):
             ) from None
         data = jnp.broadcast_to(data, batch)
         if any(isinstance(c, jax.core.Tracer) for c in coordinates):
-            return cls.make(*_sorted_by_device(data, coordinates, shape, batch))
+            return cls.make(*sorted_on_device(data, coordinates, shape, batch))
         one_pattern = all(c.ndim == 1 for c in coordinates)
-        return cls.make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
+        return cls.make(*sorted_on_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
 
     @classmethod
     def from_scipy(cls, x: Any) -> Self:
@@ -207,7 +207,7 @@ class Sparse(EntryArray):
                 )
             if not behind:
                 where = np.nonzero(np.asarray(a))
-                return cls.make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
+                return cls.make(*sorted_on_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
                     bound
                 )
 
@@ -215,7 +215,7 @@ class Sparse(EntryArray):
             where = jnp.nonzero(matrix, size=bound, fill_value=0)
             stored = jnp.arange(bound) < jnp.count_nonzero(matrix)
             coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
-            return jnp.where(stored, matrix[where], 0), *(c.astype(_index_dtype(shape)) for c in coordinates)
+            return jnp.where(stored, matrix[where], 0), *(c.astype(index_dtype(shape)) for c in coordinates)
 
         leaves = explicit.call(numerics.over_batch(entries, behind), a)
         return cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True))
@@ -448,128 +448,12 @@ def is_plain_matrix(x: Sparse, *args: Array, **static: Any) -> bool:
     return x.core_ndim == 2 and x.background is None
 
 
-def _index_dtype(shape: Sequence[int]) -> type[np.signedinteger]:
-    return np.int32 if max(shape, default=0) < 2**31 - 1 else np.int64
-
-
-def _coordinates(indices: Any, ndim: int) -> list[np.ndarray | jax.Array]:
-    """Return an integer array for each core dimension, on the host unless it is traced."""
-    if isinstance(indices, tuple):
-        parts = [_integers(c, f"indices[{i}]") for i, c in enumerate(indices)]
-        if len(parts) != ndim:
-            raise ValueError(f"indices must be {ndim} arrays, one for each dimension of shape, got {len(parts)}")
-        for i, c in enumerate(parts):
-            if c.ndim < 1:
-                raise ValueError(f"indices[{i}] must have at least one dimension, got a scalar")
-        return parts
-    whole = _integers(indices, "indices")
-    if whole.ndim == 1 and whole.size == 0:
-        whole = whole.reshape(0, ndim)
-    if whole.ndim < 2 or whole.shape[-1] != ndim:
-        raise ValueError(
-            f"indices must be (..., nnz, {ndim}), or a tuple of {ndim} arrays (..., nnz), got shape {whole.shape}"
-        )
-    return [whole[..., i] for i in range(ndim)]
-
-
-def _integers(value: Any, name: str) -> np.ndarray | jax.Array:
-    if isinstance(value, Array):
-        value = value.to_jax()
-    if not isinstance(value, jax.core.Tracer):
-        try:
-            value = np.asarray(value)
-        except ValueError as error:
-            raise ValueError(f"{name} must be integers: {error}") from None
-        if value.size == 0 and value.dtype.kind == "f":
-            value = value.astype(np.int32)  # an empty list
-    if value.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got dtype {value.dtype}")
-    integers: np.ndarray | jax.Array = value
-    return integers
-
-
-def _sorted_by_host(
-    data: jax.Array, coordinates: Sequence[np.ndarray], shape: Shape, one_pattern: bool = False
-) -> tuple[Leaves, Meta]:
-    """Return leaves and meta for known coordinates: check and sort them, and add duplicates.
-
-    With `one_pattern` the coordinates are equal for each matrix of a stack.
-    """
-
-    def leaf(c: np.ndarray) -> Any:
-        return expand_indices(as_indices(c[(0,) * len(batch)]), batch) if one_pattern and c.size else as_indices(c)
-
-    for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
-        if c.size:
-            low, high = int(c.min()), int(c.max())
-            if n == 0:
-                raise ValueError(f"indices must be empty, since dimension {axis} of shape {shape} is, got {low}")
-            if low < 0 or high >= n:
-                raise ValueError(
-                    f"indices must be between 0 and {n - 1} in dimension {axis} of shape {shape}, "
-                    f"got {low if low < 0 else high}"
-                )
-    dtype = _index_dtype(shape)
-    coordinates = [np.asarray(c, dtype) for c in coordinates]
-    batch, order = coordinates[0].shape[:-1], tuple(range(len(shape)))
-    found = [host.order([c[b] for c in coordinates], shape) for b in np.ndindex(*batch)]
-    if all(sorting is None and begins is None for sorting, begins in found):
-        return (data, *map(leaf, coordinates), None), (shape, order, False)
-    count = coordinates[0].shape[-1]
-    lengths = [count if begins is None else len(begins) for _, begins in found]
-    total = max(lengths, default=0)
-    sorting = np.empty((*batch, count), np.int32)
-    slot = np.empty((*batch, count), np.int32)
-    merged = [np.full((*batch, total), n, dtype) for n in shape]
-    for b, (by, begins), length in zip(np.ndindex(*batch), found, lengths, strict=True):
-        by = np.arange(count) if by is None else by
-        begins = np.arange(count) if begins is None else begins
-        sorting[b] = by
-        slot[b] = np.repeat(np.arange(length), np.diff(np.append(begins, count)))
-        for new, old in zip(merged, coordinates, strict=True):
-            new[b][:length] = old[b][by[begins]]
-    data = _added(data, sorting, slot, total)
-    return (data, *map(leaf, merged), None), (shape, order, min(lengths, default=0) < total)
-
-
-def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -> jax.Array:
-    """Return the data in sorted order, with the data of equal slots added."""
-
-    def add(data: jax.Array, sorting: jax.Array, slot: jax.Array) -> jax.Array:
-        start, data = jnp.zeros(total, data.dtype), data[sorting]
-        options: dict[str, Any] = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
-        return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
-
-    return numerics.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
-
-
-def _sorted_by_device(
-    data: jax.Array, coordinates: Sequence[np.ndarray | jax.Array], shape: Shape, batch: Shape
-) -> tuple[Leaves, Meta]:
-    """Do the same for traced coordinates: out-of-range entries are dropped, and duplicates leave padding."""
-    dtype = _index_dtype(shape)
-    coordinates = [jnp.broadcast_to(c, batch) for c in coordinates]
-    inside: Any = math.prod(shape) > 0
-    for c, n in zip(coordinates, shape, strict=True):
-        inside = inside & (c >= 0) & (c < n)
-    coordinates = [jnp.where(inside, c, n).astype(dtype) for c, n in zip(coordinates, shape, strict=True)]
-    data = jnp.where(inside, data, jnp.zeros((), data.dtype))
-
-    def arrange(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        coordinates, data = numerics.sort(coordinates, data)
-        data, coordinates = numerics.sum_duplicates(data, coordinates, shape)
-        return data, *coordinates
-
-    leaves = numerics.over_batch(arrange, len(batch) - 1)(data, *coordinates)
-    return (*leaves, None), (shape, tuple(range(len(shape))), True)
-
-
 def zero_sparse(
     shape: Shape, dtype: DTypeLike | None = None, batch: Shape = (), background: jax.Array | None = None
 ) -> Sparse:
     """Return a sparse array without entries."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtype
-    coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
+    coordinates = (jnp.zeros((*batch, 0), index_dtype(shape)) for _ in shape)
     leaves = (jnp.zeros((*batch, 0), dtype), *coordinates, background)
     return Sparse.make(leaves, (shape, tuple(range(len(shape))), False))
 

@@ -21,7 +21,8 @@ from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
 from . import compressed_rows, numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype, is_plain_matrix
+from .array import Sparse, is_plain_matrix
+from .sorted_entries import index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     first, last = np.searchsorted(sorted_by, np.asarray([start, start + size], sorted_by.dtype))
     shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
     parts = [c[first:last] - (start if i == axis else 0) for i, c in enumerate(coordinates)]
-    leaves = (data[first:last], *(c.astype(_index_dtype(shape), copy=False) for c in parts))
+    leaves = (data[first:last], *(c.astype(index_dtype(shape), copy=False) for c in parts))
     return Sparse.make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
 
 
@@ -146,7 +147,7 @@ def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)
     kinds: tuple[DTypeLike, ...]
-    kinds, fills = (x.dtype, *[_index_dtype(shape)] * len(shape)), (0, *shape)
+    kinds, fills = (x.dtype, *[index_dtype(shape)] * len(shape)), (0, *shape)
     result = []
     for leaf, dtype, fill in zip(zip(*parts) if parts else [()] * len(kinds), kinds, fills, strict=True):
         if not x.batch_shape:
@@ -173,7 +174,7 @@ def _selected(
     `first` and `counts` locate the entries of each row or column among the entries sorted by `by`.
     """
     data, *coordinates = leaves
-    new = np.repeat(np.arange(len(counts), dtype=_index_dtype(shape)), counts)
+    new = np.repeat(np.arange(len(counts), dtype=index_dtype(shape)), counts)
     chosen = np.repeat(first - (np.cumsum(counts) - counts), counts)
     chosen += np.arange(len(new))
     chosen = chosen if by is None else by[chosen]

@@ -25,7 +25,8 @@ from ..._numerics.bands import diagonal_length
 from ..banded.diagonal import Diagonal
 from . import compressed_rows, numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype, is_plain_matrix, zero_sparse
+from .array import Sparse, is_plain_matrix, zero_sparse
+from .sorted_entries import index_dtype
 from .sparse_joins import has_sparse_form, sparse_with_values, to_sparse
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
         for i, size in enumerate((m, p))
     ]
     padded = any(len(begins) < nnz for _, _, begins, _ in products)
-    index = _index_dtype((m, p))
+    index = index_dtype((m, p))
     leaves = (
         jnp.stack(data).reshape((*batch, nnz)),
         *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
@@ -240,7 +241,7 @@ def _of_static_size(x1: Sparse, x2: Sparse) -> Array:
     by_columns = x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz)
     entries = x2.nnz * min(m, x1.nnz) if by_columns else x1.nnz * min(p, x2.nnz)
     itemsize = x1.dtype.itemsize
-    numbers = entries * (itemsize + 2 * np.dtype(_index_dtype((m, p))).itemsize) // itemsize
+    numbers = entries * (itemsize + 2 * np.dtype(index_dtype((m, p))).itemsize) // itemsize
     if numbers < m * p:
         if batch * numbers * itemsize > densify_policy.value.limit:
             allow_dense(x1, "matmul", batch * numbers, reason=_TRACED)
@@ -264,7 +265,7 @@ def _is_stored(x: Sparse) -> jax.Array:
 def _expanded_product(x1: Sparse, x2: Sparse) -> Sparse:
     """Multiply each entry of `x1` with all entries of the matching row of `x2`, then add equal coordinates."""
     m, p = x1.core_shape[0], x2.core_shape[1]
-    width, dtype = min(p, x2.nnz), _index_dtype((m, p))
+    width, dtype = min(p, x2.nnz), index_dtype((m, p))
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     if not x1.nnz * width:
         return zero_sparse((m, p), x1.dtype, batch)

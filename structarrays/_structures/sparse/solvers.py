@@ -27,7 +27,8 @@ from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import array_digests, sparse_direct, sparse_systems
 from . import numerics as pattern_kernel
-from .array import Sparse, _index_dtype, is_plain_matrix
+from .array import Sparse, is_plain_matrix
+from .sorted_entries import index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array,
     """Return the entries of a block with their coordinates in the whole matrix; padding remains padding."""
     stored = x.coords[0] < x.core_shape[0]
     coordinates = (
-        jnp.where(stored, c.astype(_index_dtype(shape)) + start, n)
+        jnp.where(stored, c.astype(index_dtype(shape)) + start, n)
         for c, start, n in zip(x.coords, corner, shape, strict=True)
     )
     return x.data, *coordinates

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from ..._core.families.join import join_pair
 from ..blocks.array import Blocks
 from ..toeplitz.array import Toeplitz, at_diagonals
-from .array import Sparse, _index_dtype
+from .array import Sparse
+from .sorted_entries import index_dtype
 from .sparse_joins import have_sparse_forms, join_sparse, sparse_form, sparse_matrix, to_sparse
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def _stores_few(x: Array) -> bool:
 
 @sparse_form.kernel(Blocks, when=_stores_few)
 def _sparse_form_blocks(x: Blocks) -> Sparse:
-    dtype = _index_dtype(x.core_shape)
+    dtype = index_dtype(x.core_shape)
     rows, columns, data = [], [], []
     for entry, (i, j) in zip(x.entries, x.positions(), strict=True):
         core = jnp.broadcast_shapes(i.shape, j.shape)

@@ -18,7 +18,8 @@ from ..banded.array import Banded
 from ..fill.array import Fill
 from . import numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype, zero_sparse
+from .array import Sparse, zero_sparse
+from .sorted_entries import index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +69,7 @@ def sparse_matrix(
 
 def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
     """Yield the rows and columns of each diagonal."""
-    dtype = _index_dtype(x.core_shape)
+    dtype = index_dtype(x.core_shape)
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         along = jax.lax.iota(dtype, d.shape[-1])
         yield along + max(0, -k), along + max(0, k)
@@ -90,7 +91,7 @@ def sparse_with_values(x: Array) -> Sparse:
         return compiled_to_sparse(x)
     if sum(d.shape[-1] for d in x.diagonals) < _SORTED_BY_DEVICE:
         return compiled_to_sparse(x)
-    dtype, counts = _index_dtype(x.core_shape), [d.shape[-1] for d in x.diagonals]
+    dtype, counts = index_dtype(x.core_shape), [d.shape[-1] for d in x.diagonals]
     along = [np.arange(count, dtype=dtype) for count in counts]
     rows = np.concatenate([a + max(0, -k) for a, k in zip(along, x.offsets, strict=True)])
     columns = np.concatenate([a + max(0, k) for a, k in zip(along, x.offsets, strict=True)])

@@ -18,9 +18,10 @@ from ..._functions.linear_algebra import contracted_axes
 from ..._functions.manipulation import expand_dims, permute_dims, repeat, reshape, squeeze, tile
 from ..._functions.utility import diff
 from . import numerics
-from .array import Sparse, _index_dtype
+from .array import Sparse
 from .indexing import in_core
 from .reductions import with_new_axes
+from .sorted_entries import index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -127,7 +128,7 @@ def _reshape_sparse(x: Sparse, *, shape: Shape) -> Sparse:
 
 
 def _with_core_shape(x: Sparse, shape: Shape) -> Sparse:
-    outside, dtype = x.coords[0] >= x.core_shape[0], _index_dtype(shape)
+    outside, dtype = x.coords[0] >= x.core_shape[0], index_dtype(shape)
     if _is_too_large(x):
         coordinates: Iterable[jax.Array] = numerics.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
     else:
@@ -159,7 +160,7 @@ def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Ar
     """Repeat each entry `count` times, at the coordinates ``place(c, copy, n)`` of one axis."""
     n = x.core_shape[axis]
     shape = (*x.core_shape[:axis], n * count, *x.core_shape[axis + 1 :])
-    dtype = _index_dtype(shape)
+    dtype = index_dtype(shape)
 
     def copies(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         outside = (coordinates[0] >= x.core_shape[0])[:, None]
