@@ -278,7 +278,7 @@ def test_from_operators(rng):
         (-tri @ tri, sa.Banded, set()),
         (diagonal @ tri, sa.Banded, set()),
         (full @ tri, sa.Dense, set()),
-        (lx.JacobianLinearOperator(lambda v, _: jnp.sin(v) * v[0], d), sa.Dense, set()),
+        (lx.JacobianLinearOperator(lambda v, _: jnp.sin(v) * v[0], d), sa.Sparse, set()),
         (operator(sa.Toeplitz(d)) + tri, sa.Array, set()),
     ]  # fmt: skip
     for L, cls, assumptions in cases:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .._core.typing import Shape
 
 
-def mask(shape: Shape, lower: bool, offset: int = 0) -> Array:
+def mask(shape: Shape, lower: bool, offset: int | Array = 0) -> Array:
     """Mask of the triangle of a matrix of this shape: ``j - i <= offset`` (lower) or ``j - i >= offset``, (m, n)."""
     rows, columns = (lax.broadcasted_iota(jnp.int32, tuple(shape[-2:]), axis) for axis in (0, 1))
     return columns - rows <= offset if lower else columns - rows >= offset

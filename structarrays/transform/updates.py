@@ -97,7 +97,10 @@ def _updated(name: str, value: Any, update: Any) -> Any:
         return jax.tree.map(lambda x: copy.copy(x) if is_array(x) else x, value, is_leaf=is_array)
     if _is_structured(value) or _is_structured(update):
         return _updated_array(name, value, update)
-    data = _added(name, *(x.data if isinstance(x, Dense) else x for x in (value, update)))
+    data, step = (x.data if isinstance(x, Dense) else x for x in (value, update))
+    if _has_no_update(step):
+        return copy.copy(value)
+    data = _added(name, data, step)
     return Dense.make((data,)) if isinstance(value, Dense) else data
 
 

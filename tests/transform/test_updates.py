@@ -134,6 +134,9 @@ def test_leaves_without_updates_keep_their_values():
     partitioned = jax.tree.unflatten(tree, [leaves[0], None])
     twice = sa.apply_updates(partitioned, partitioned)
     assert jax.tree.leaves(twice)[0][1, 0] == 4.0 and len(jax.tree.leaves(twice)) == 1
+    nothing = jax.tree.map(lambda _: None, sa.ones(2))
+    np.testing.assert_array_equal(np.asarray(sa.apply_updates(sa.ones(2), nothing)), np.ones(2))
+    assert not jax.tree.leaves(sa.apply_updates({"x": nothing}, {"x": nothing}))
 
 
 # ---- coordinates -----------------------------------------------------------------------------------------------------

@@ -44,8 +44,10 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     Array, (..., m, n)
         If both are triangles of the same side, only that triangle is computed; the rest is zero.
     """
+    if side_a is not None and side_b is not None:
+        return _two_triangles(a, b, side_a, side_b)
     (m, k), n = a.shape[-2:], b.shape[-1]
-    size = max(_SMALLEST, -(-max(m, k, n if side_b is not None else 0) // _BLOCKS))
+    size = max(_SMALLEST, -(-max(m, k) // _BLOCKS))
     rows = _cuts(m, m if side_a is None else size)
     columns = _cuts(n, n if side_b is None else size)
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -72,6 +74,64 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
             line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
         lines.append(jnp.concatenate(line, axis=-1))
     return jnp.concatenate(lines, axis=-2)
+
+
+def _two_triangles(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
+    """Multiply two triangles, with few products, since the number of operations determines the compilation time."""
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        return _strips(a, b, side_a, side_b)
+    finite = jnp.all(jnp.isfinite(triangles.triangle(a, side_a))) & jnp.all(jnp.isfinite(triangles.triangle(b, side_b)))
+    product: Array = lax.cond(
+        finite, lambda: _strips(a, b, side_a, side_b), lambda: _absorbing_product(a, b, side_a, side_b)
+    )
+    return product
+
+
+def _strips(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
+    """Multiply blocks of rows and blocks of columns, each without the part outside the triangle."""
+    m, n = a.shape[-2], b.shape[-1]
+    size = max(_SMALLEST, -(-max(*a.shape[-2:], n) // _BLOCKS))
+    columns = _cuts(n, size)
+    right = [_strip(b[..., :, c[0] : c[1]].mT, not side_b, c) for c in columns]
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lines = []
+    for r in _cuts(m, size):
+        x, at_x = _strip(a[..., r[0] : r[1], :], side_a, r)
+        line = []
+        for c, (y, at_y) in zip(columns, right, strict=True):
+            start, stop = max(at_x, at_y), min(at_x + x.shape[-1], at_y + y.shape[-1])
+            if start < stop:
+                block = x[..., start - at_x : stop - at_x] @ y[..., start - at_y : stop - at_y].mT
+            else:
+                block = jnp.zeros((), a.dtype)
+            line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
+        lines.append(jnp.concatenate(line, axis=-1))
+    return jnp.concatenate(lines, axis=-2)
+
+
+def _strip(x: Array, side: bool, rows: Interval) -> tuple[Array, int]:
+    """Return what is read of some rows of a matrix, with zeros next to the diagonal, and the first column of it."""
+    k = x.shape[-1]
+    start, stop = (0, min(rows[1], k)) if side else (min(rows[0], k), k)
+    return triangles.triangle(x[..., start:stop], side, 0, rows[0] - start), start
+
+
+def _absorbing_product(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
+    """Do the same if structural zeros meet NaN or infinity: block after block, in a loop that compiles one of them."""
+    m, n = a.shape[-2], b.shape[-1]
+    size = max(_SMALLEST, -(-max(m, n) // _BLOCKS))
+    rows, columns = max(1, -(-m // size)), max(1, -(-n // size))
+    a = jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, rows * size - m), (0, 0)])
+    b = jnp.pad(b, [(0, 0)] * (b.ndim - 1) + [(0, columns * size - n)])
+
+    def block(which: Array) -> Array:
+        i, j = which // columns * size, which % columns * size
+        x, y = lax.dynamic_slice_in_dim(a, i, size, -2), lax.dynamic_slice_in_dim(b, j, size, -1)
+        return absorbing_matmul(x, triangles.mask(x.shape, side_a, i), y, triangles.mask(y.shape, side_b, -j))
+
+    blocks = lax.map(block, jnp.arange(rows * columns))
+    blocks = jnp.moveaxis(blocks.reshape(rows, columns, *blocks.shape[1:]), (0, 1), (-4, -2))
+    return blocks.reshape(*blocks.shape[:-4], rows * size, columns * size)[..., :m, :n]
 
 
 def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Sequence[int], columns: int) -> Array:
