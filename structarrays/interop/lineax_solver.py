@@ -15,6 +15,7 @@ from jax import lax
 from .._core.array.base import Array
 from .._core.array.flattening import as_indices, barred
 from .._core.dispatch.contexts import errstate
+from .._core.dispatch.results import as_jax
 from .._core.families.join import is_zero_outside
 from .._functions.conversion import densified
 from .._functions.linalg.systems import solve
@@ -122,7 +123,7 @@ class StructuredLinearSolver(lx.AbstractLinearSolver):  # type: ignore[misc]  # 
         right, array = _joined(vector), state.array
         with errstate(linalg="nan"):
             if array.shape[0] == array.shape[1]:
-                solution = _data(solve(matrix_transpose(array) if state.transposed else array, right))
+                solution = as_jax(solve(matrix_transpose(array) if state.transposed else array, right))
             elif _has_static_pattern(array):
                 solution = _by_augmented_system(array, right, state.transposed)
             else:
@@ -147,11 +148,6 @@ def _static(structure: Any) -> _Structure:
     return tuple(jax.ShapeDtypeStruct(s.shape, s.dtype) for s in leaves), tree
 
 
-def _data(x: Any) -> jax.Array:
-    data: jax.Array = x.to_jax() if isinstance(x, Array) else x
-    return data
-
-
 def _by_dense_form(array: Array, right: jax.Array, transposed: bool) -> jax.Array:
     dense = lx.MatrixLinearOperator(
         densified(matrix_transpose(array) if transposed else array, "lineax: linear_solve").to_jax()
@@ -174,7 +170,7 @@ def _by_augmented_system(array: Array, right: jax.Array, transposed: bool) -> ja
 
     def refined(_: Any, solution: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         r, x = solution
-        dr, dx = run(b - r - _data(matmul(array, x)), c - _data(matmul(adjoint, r)))
+        dr, dx = run(b - r - as_jax(matmul(array, x)), c - as_jax(matmul(adjoint, r)))
         return r + dr, x + dx
 
     # A loop, although of two steps, so that the elimination is compiled once.
@@ -204,7 +200,7 @@ def _augmented_solver(array: Array, dtype: np.dtype) -> Any:
 
     def run(b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
         right = jnp.concatenate([b, c / (norms * shift)])
-        solution = _data(solve(system, right[there]))[back_again]
+        solution = as_jax(solve(system, right[there]))[back_again]
         return solution[:m] * shift, solution[m:] / norms
 
     return run
