@@ -125,6 +125,22 @@ def test_vmap_of_trees():
         sa.vmap(lambda a: a, in_axes=2)(x)
 
 
+def test_vmap_with_arguments_that_are_none():
+    """None has no arrays, so that the axes of the other arguments must not move to their neighbours."""
+    p, q = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
+    expected = p - q.T
+    for found in (
+        sa.vmap(lambda _, p, q: p - q, in_axes=(None, 0, 1))(None, p, q),
+        sa.vmap(lambda _, p, q: p - q, in_axes=(0, 0, 1))(None, p, q),
+        sa.vmap(lambda x, q: x["p"] - q, in_axes=({"a": None, "p": 0}, 1))({"a": None, "p": p}, q),
+        sa.vmap(lambda x, q: x[1] - q, in_axes=(0, 1))((None, p), q),
+        sa.vmap(lambda p, q, *, a: p - q, in_axes=(0, 1))(p, q, a=None),
+        sa.vmap(lambda p, q: (None, p - q), in_axes=(0, 1), out_axes=(None, 0))(p, q)[1],
+        sa.vmap(lambda p, q: {"a": None, "x": p - q}, in_axes=(0, 1), out_axes=1)(p, q)["x"].T,
+    ):
+        np.testing.assert_array_equal(dense(found), expected)
+
+
 # ---- structures ---------------------------------------------------------------------------------------------------
 
 

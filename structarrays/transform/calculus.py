@@ -256,7 +256,8 @@ def vmap(
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         prefix: tuple[Any, Any] = ((axes,) * len(args) if not isinstance(axes, tuple) else axes, 0 if kwargs else {})
         places = spread(prefix, (args, kwargs), "in_axes")
-        leaves, places = zip(*map(_ready, leaves, places), strict=True) if leaves else ((), ())
+        ready = [_ready(leaf, axis) for leaf, axis in zip(leaves, places, strict=True)]
+        leaves, places = zip(*ready, strict=True) if ready else ((), ())
 
         def on_leaves(*values: Any) -> Any:
             arguments, keywords = jax.tree.unflatten(tree, values)
@@ -272,7 +273,7 @@ def vmap(
         result = run(*leaves)
         results, result_tree = jax.tree.flatten(result, is_leaf=is_array)
         targets = spread(out_axes, result, "out_axes")
-        return jax.tree.unflatten(result_tree, map(_moved, results, targets))
+        return jax.tree.unflatten(result_tree, [_moved(x, axis) for x, axis in zip(results, targets, strict=True)])
 
     return mapped
 
@@ -283,11 +284,17 @@ def _is_none(value: object) -> bool:
 
 def spread(prefix: Any, full: Any, argument: str) -> list[int | None]:
     """Return the axis of each array in a pytree, from a prefix of the pytree."""
+    axes: list[int | None] = []
+
+    def add(axis: int | None, part: Any) -> None:
+        # A part that is None has no arrays, and no axis.
+        axes.extend([axis] * len(jax.tree.leaves(part, is_leaf=is_array)))
+
     try:
-        spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=is_array), is_leaf=_is_none)
+        jax.tree.map(add, prefix, full, is_leaf=_is_none)
     except ValueError as error:
         raise ValueError(f"{argument} must be a prefix of the pytree it describes: {error}") from None
-    return jax.tree.leaves(spread, is_leaf=_is_none)
+    return axes
 
 
 _expand = jit(lambda x: densify(x, "vmap"))
