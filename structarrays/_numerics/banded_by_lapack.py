@@ -17,10 +17,12 @@ from .undefined import nan_unless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .._core.typing import DTypeLike
+
 # The narrowest bands for which LAPACK is faster than our loops, in linear systems with definite matrices, Cholesky factors, elimination
 # without pivoting and determinants, and elimination with pivoting.
 DEFINITE = 10
-CHOLESKY = 14
+CHOLESKY = 10
 GENERAL = 7
 PIVOTED = 2
 
@@ -75,38 +77,49 @@ def solve_general(*args: jax.Array, kl: int, transposed: bool) -> tuple[jax.Arra
     return nan_unless(ok[..., None, None], x), jnp.all(ok)
 
 
-def cholesky(lower: dict[int, jax.Array], n: int) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """The diagonals of the lower Cholesky factor, from the main diagonal down, and whether all matrices are positive definite.
+def cholesky(stored: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Cholesky factor of the Hermitian part of matrices with w diagonals on either side, some of which are `stored` by their offsets.
 
-    `lower` has diagonals of the matrix from the main diagonal down.
+    Returns
+    -------
+    diagonals : tuple of jax.Array
+        The diagonals of the lower factor, from the main diagonal down.
+    ok : jax.Array, bool scalar
+        Whether all matrices are positive definite.
     """
-    w = -min(lower)
-    zero = jnp.zeros((), jnp.result_type(*lower.values()))
-    batch = next(iter(lower.values())).shape[:-1]
-    whole = {-k: lower.get(-k, jnp.broadcast_to(zero, (*batch, n - k))) for k in range(w + 1)}
-    results: tuple[tuple[jax.Array, ...], jax.Array] = _cholesky(tuple(_hermitian(whole).values()))
+    batch = next(iter(stored.values())).shape[:-1]
+
+    def diagonal(k: int) -> jax.Array:
+        return stored[k].astype(dtype) if k in stored else jnp.zeros((*batch, n - abs(k)), dtype)
+
+    below, above = (tuple(diagonal(sign * k) for k in range(start, w + 1)) for sign, start in ((-1, 0), (1, 1)))
+    results: tuple[tuple[jax.Array, ...], jax.Array] = _cholesky(below, above)
     return results
 
 
 @custom_jvp
-def _cholesky(lower: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    def whole_batch(*lower: jax.Array) -> tuple[jax.Array, ...]:
-        factor, ok = lapack_bands.cholesky({-k: d for k, d in enumerate(lower)}, lower[0].shape[-1])
+def _cholesky(below: tuple[jax.Array, ...], above: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    w = len(above)
+
+    def whole_batch(*diagonals: jax.Array) -> tuple[jax.Array, ...]:
+        factor, ok = lapack_bands.cholesky(diagonals[: w + 1], diagonals[w + 1 :])
         return *factor, jnp.all(ok)
 
-    *factor, ok = banded_systems.mapped_together(whole_batch, (*(True for _ in lower), False))(*lower)
+    *factor, ok = banded_systems.mapped_together(whole_batch, (*(True for _ in below), False))(*below, *above)
     return tuple(factor), ok
 
 
 @_cholesky.defjvp
 def _cholesky_jvp(
-    primals: tuple[tuple[jax.Array, ...]], tangents: tuple[tuple[jax.Array, ...]]
+    primals: tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]],
+    tangents: tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]],
 ) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], jax.Array]]:
     factor, ok = _cholesky(*primals)
-    n = factor[0].shape[-1]
+    n, ((main, *below), above) = factor[0].shape[-1], tangents
+    lower = main.real.astype(main.dtype), *((d + e.conj()) / 2 for d, e in zip(below, above, strict=True))
     columns, change = (
         jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in part], -1)
-        for part in (factor, *tangents)
+        for part in (factor, lower)
     )
     change = jnp.vectorize(banded_cholesky.cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(columns, change)
     diagonals = tuple(change[..., : n - k, k] for k in range(len(factor)))

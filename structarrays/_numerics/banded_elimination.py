@@ -42,7 +42,7 @@ from .flags import custom_jvp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._core.typing import DTypeLike
+    from .._core.typing import DTypeLike, Shape
 
 
 def solve(
@@ -131,26 +131,30 @@ def cholesky(
     if 0 in batch:
         found, ok = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)], jnp.array(True)
     else:
-        stored = dict(zip(offsets, diagonals, strict=True))
-        lower = {}
-        for k in range(w + 1):
-            if k in stored or -k in stored:
-                zero = jnp.zeros((*batch, n - k), dtype)
-                lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
-        if not lower:
-            lower[0] = jnp.zeros((*batch, n), dtype)
-        found, ok = _lower_factor(lower, n, w, dtype)
+        whole = (jnp.broadcast_to(d, (*batch, *d.shape[-1:])) for d in diagonals)
+        found, ok = _lower_factor(dict(zip(offsets, whole, strict=True)), (*batch, n), w, dtype)
     if upper:
         return tuple(d.conj() for d in found), tuple(range(w + 1)), ok
     return tuple(found[::-1]), tuple(range(-w, 1)), ok
 
 
 def _lower_factor(
-    lower: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike
+    stored: dict[int, jax.Array], shape: Shape, w: int, dtype: DTypeLike
 ) -> tuple[Sequence[jax.Array], jax.Array]:
-    """The diagonals of the Cholesky factor from the main diagonal down, given the diagonals of the matrix."""
-    if lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
-        return banded_by_lapack.cholesky(lower, n)
+    """The diagonals of the Cholesky factor from the main diagonal down.
+
+    `stored` has the diagonals of the matrix by their offsets, and `shape` is the shape of its main diagonal.
+    """
+    *batch, n = shape
+    if stored and lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
+        return banded_by_lapack.cholesky(stored, n, w, dtype)
+    lower = {}
+    for k in range(w + 1):
+        if k in stored or -k in stored:
+            zero = jnp.zeros((*batch, n - k), dtype)
+            lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
+    if not lower:
+        lower[0] = jnp.zeros((*batch, n), dtype)
     factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
     return [factor[..., : n - k, k] for k in range(w + 1)], ok
 

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import banded_cholesky, banded_lu, banded_rows, banded_systems
+from . import banded_cholesky, banded_lu, banded_rows, banded_systems, cholesky_in_windows
+from .band_storage import write_columns, write_diagonals
 from .host_calls import are_allowed, on_cpu
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 # Smaller matrices take less time than a call of the host, in elements of the band.
 _SMALL = 500
-
-# Diagonals are copied to band storage in blocks of about this size in numbers: a block stays in the cache.
-_BLOCK = 1 << 18
 
 
 def is_faster(kl: int, ku: int, n: int, narrowest: int) -> bool:
@@ -66,25 +64,45 @@ def factor_definite(lower: dict[int, jax.Array], n: int) -> tuple[jax.Array, jax
     return columns, ok
 
 
-def cholesky(lower: dict[int, jax.Array], n: int) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """The diagonals of the lower Cholesky factor, from the main diagonal down, and `ok`; see `factor_definite`."""
-    offsets, w, dtype, batch = _described(lower, n)
+def cholesky(below: Sequence[jax.Array], above: Sequence[jax.Array]) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Cholesky factors of the Hermitian parts of matrices.
+
+    Parameters
+    ----------
+    below, above : sequence of jax.Array
+        All diagonals from the main diagonal down, and from the first superdiagonal up.
+
+    Returns
+    -------
+    diagonals : tuple of jax.Array
+        The diagonals of the lower factor, from the main diagonal down; NaN for a matrix that is not positive definite.
+    ok : jax.Array of bool, (...)
+        Whether the matrix is positive definite, or has NaN or infinities.
+    """
+    w, (*batch, n), dtype = len(above), below[0].shape, np.dtype(jnp.result_type(*below))
     (pbtrf,) = _lapack("pbtrf", dtype=dtype)
+    offsets = tuple(range(0, -w - 1, -1))
 
     def fill(*arrays: np.ndarray) -> None:
         factor, ok, diagonals = arrays[: w + 1], arrays[w + 1], arrays[w + 2 :]
-        columns = np.empty((n, w + 1), dtype)
         for i in np.ndindex(ok.shape):
-            ok[i] = _cholesky_in_place(pbtrf, columns, offsets, [d[i] for d in diagonals])
-            _write_diagonals([d[i] for d in factor], columns)
+            targets, matrix = [d[i] for d in factor], [d[i] for d in diagonals]
+            below, above = matrix[: w + 1], matrix[w + 1 :]
+            ok[i] = cholesky_in_windows.factor(pbtrf, targets, below, above)
+            if not ok[i]:
+                columns = np.empty((n, w + 1), dtype)
+                ok[i] = _cholesky_in_place(pbtrf, columns, offsets, cholesky_in_windows.hermitian_part(below, above))
+                write_diagonals(targets, columns)
 
     def in_xla(*diagonals: jax.Array) -> tuple[jax.Array, ...]:
-        columns, ok = _factor_definite_in_xla(*diagonals, offsets=offsets, n=n)
+        main, *others = diagonals[: w + 1]
+        lower = ((d + e.conj()) / 2 for d, e in zip(others, diagonals[w + 1 :], strict=True))
+        columns, ok = _factor_definite_in_xla(main, *lower, offsets=offsets, n=n)
         return *(columns[..., : n - k, k] for k in range(w + 1)), ok
 
     results = _like(*(((*batch, n - k), dtype) for k in range(w + 1)), (batch, bool))
-    *factor, ok = on_cpu(fill, in_xla, results, *lower.values())
-    return tuple(factor), ok
+    *diagonals, ok = on_cpu(fill, in_xla, results, *below, *above)
+    return tuple(diagonals), ok
 
 
 def _described(lower: dict[int, jax.Array], n: int) -> tuple[tuple[int, ...], int, np.dtype, tuple[int, ...]]:
@@ -96,7 +114,7 @@ def _described(lower: dict[int, jax.Array], n: int) -> tuple[tuple[int, ...], in
 def _cholesky_in_place(
     pbtrf: Callable[..., Any], columns: np.ndarray, offsets: Sequence[int], diagonals: Sequence[np.ndarray]
 ) -> bool:
-    _write_columns(columns, {-k: (0, d) for k, d in zip(offsets, diagonals, strict=True)})
+    write_columns(columns, {-k: (0, d) for k, d in zip(offsets, diagonals, strict=True)})
     factor, info = pbtrf(columns.T, lower=1, overwrite_ab=1)
     if info:
         columns[...] = np.nan
@@ -242,7 +260,7 @@ def _factor_in_place(
 ) -> tuple[np.ndarray, bool]:
     """Fill `columns` with the factors, and return the pivots and whether none is zero."""
     kl, ku = banded_rows.bandwidths(offsets)
-    _write_columns(columns, {kl + ku - k: (max(0, k), d) for k, d in zip(offsets, diagonals, strict=True)})
+    write_columns(columns, {kl + ku - k: (max(0, k), d) for k, d in zip(offsets, diagonals, strict=True)})
     factors, pivots, info = gbtrf(columns.T, kl, ku, overwrite_ab=1)
     if not np.shares_memory(factors, columns):
         columns[...] = factors.T
@@ -295,54 +313,6 @@ def _solve_in_xla(columns: jax.Array, pivots: jax.Array, b: jax.Array, kl: int, 
         return banded_lu.solve_by_factors(*parts(columns, pivots, kl), b, transposed)[0]
 
     return (banded_systems.one_by_one(system, b.shape[:-2], columns, pivots, b),)
-
-
-# ---- band storage on the host --------------------------------------------------------------------------------------
-
-
-def _columns_per_block(width: int) -> int:
-    """A number of columns that is no multiple of 64: rows of a block must not compete for the same lines of the cache."""
-    return _BLOCK // width // 64 * 64 + 8
-
-
-def _write_columns(target: np.ndarray, entries: dict[int, tuple[int, np.ndarray]]) -> None:
-    """Fill ``target[j, p]`` with ``vector[j - first]``, for ``entries[p] = first, vector``, and with zeros.
-
-    The vectors are copied to the rows of a block, which is then transposed. Storing them in the columns of `target` would write to
-    a new line of the cache for each number.
-    """
-    n = target.shape[0]
-    top, end = min(entries), max(entries) + 1
-    target[:, :top] = 0
-    target[:, end:] = 0
-    count = _columns_per_block(end - top)
-    block = np.zeros((end - top, min(n, count)), target.dtype)
-    for start in range(0, n, count):
-        stop = min(n, start + count)
-        for p, (first, vector) in entries.items():
-            low, high = first - start, first + vector.size - start
-            row = block[p - top]
-            if low <= 0 and high >= stop - start:
-                row[: stop - start] = vector[-low : stop - first]
-            else:
-                low, high = max(low, 0), max(high, 0)
-                row[:low] = 0
-                row[low:high] = vector[max(0, start - first) : max(0, stop - first)]
-                row[high:] = 0
-        target[start:stop, top:end] = block[:, : stop - start].T
-
-
-def _write_diagonals(targets: Sequence[np.ndarray], columns: np.ndarray) -> None:
-    """Fill ``targets[k][j]`` with ``columns[j, k]``: the inverse of `_write_columns` for lower triangles."""
-    n, width = columns.shape
-    count = _columns_per_block(width)
-    block = np.empty((width, min(n, count)), columns.dtype)
-    for start in range(0, n, count):
-        stop = min(n, start + count)
-        block[:, : stop - start] = columns[start:stop].T
-        for target, row in zip(targets, block, strict=True):
-            part = target[start:stop]
-            part[...] = row[: part.size]
 
 
 def _like(*shapes: tuple[Sequence[int], DTypeLike]) -> tuple[jax.ShapeDtypeStruct, ...]:

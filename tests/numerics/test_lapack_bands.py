@@ -17,7 +17,7 @@ from jax import export
 from support import as_jax
 
 import structarrays as sa
-from structarrays._numerics import lapack_bands
+from structarrays._numerics import band_storage, cholesky_in_windows
 
 N = 60
 # Where a function runs, and in which data type.
@@ -242,14 +242,14 @@ def test_storage_of_any_length(rng):
             for p, (first, vector) in entries.items():
                 expected[first : first + vector.size, p] = vector
             found = np.full_like(expected, np.nan)
-            before, lapack_bands._BLOCK = lapack_bands._BLOCK, 1
+            before, band_storage._BLOCK = band_storage._BLOCK, 1
             try:
-                lapack_bands._write_columns(found, entries)
+                band_storage.write_columns(found, entries)
                 np.testing.assert_array_equal(found, expected)
                 targets = [np.empty(n - k) for k in range(min(n, 4))]
-                lapack_bands._write_diagonals(targets, np.resize(expected, (n, len(targets))))
+                band_storage.write_diagonals(targets, np.resize(expected, (n, len(targets))))
             finally:
-                lapack_bands._BLOCK = before
+                band_storage._BLOCK = before
             for k, target in enumerate(targets):
                 np.testing.assert_array_equal(target, np.resize(expected, (n, len(targets)))[: n - k, k])
 
