@@ -29,7 +29,7 @@ PARTS = {
     "BlockBanded": (sa.block_tridiagonal(*(np.ones((k, 2, 2)) for k in (199, 200, 199))), "the banded form"),
     "BlockBanded, larger blocks": (
         sa.block_tridiagonal(*(np.ones((k, 25, 25)) for k in (79, 80, 79))),
-        "block elimination with partial pivoting",
+        "block elimination with pivots from the diagonal blocks",
     ),
     "BlockBanded, far from the diagonal": (
         sa.BlockBanded([np.ones((k, 10, 10)) for k in (90, 80)], (0, 10)),

@@ -52,7 +52,7 @@ def factor_definite(lower: dict[int, jax.Array], n: int) -> tuple[jax.Array, jax
         Whether the matrix is positive definite, or has NaN or infinities.
     """
     offsets, w, dtype, batch = _described(lower, n)
-    (pbtrf,) = _lapack("pbtrf", dtype=dtype)
+    (pbtrf,) = lapack_functions("pbtrf", dtype=dtype)
 
     def fill(columns: np.ndarray, ok: np.ndarray, *diagonals: np.ndarray) -> None:
         for i in np.ndindex(ok.shape):
@@ -80,7 +80,7 @@ def cholesky(below: Sequence[jax.Array], above: Sequence[jax.Array]) -> tuple[tu
         Whether the matrix is positive definite, or has NaN or infinities.
     """
     w, (*batch, n), dtype = len(above), below[0].shape, np.dtype(jnp.result_type(*below))
-    (pbtrf,) = _lapack("pbtrf", dtype=dtype)
+    (pbtrf,) = lapack_functions("pbtrf", dtype=dtype)
     offsets = tuple(range(0, -w - 1, -1))
 
     def fill(*arrays: np.ndarray) -> None:
@@ -132,7 +132,7 @@ def _factor_definite_in_xla(*diagonals: jax.Array, offsets: Sequence[int], n: in
 
 def solve_definite(columns: jax.Array, b: jax.Array, *, transposed: bool) -> jax.Array:
     """Solve ``A x = b`` or ``A^T x = b``, b (..., n, k), by the factor of `factor_definite`."""
-    (pbtrs,) = _lapack("pbtrs", dtype=b.dtype)
+    (pbtrs,) = lapack_functions("pbtrs", dtype=b.dtype)
     conjugated = transposed and jnp.iscomplexobj(b)  # the transpose is the conjugate
 
     def fill(x: np.ndarray, columns: np.ndarray, b: np.ndarray) -> None:
@@ -148,7 +148,7 @@ def solve_definite(columns: jax.Array, b: jax.Array, *, transposed: bool) -> jax
 def factor_and_solve_definite(lower: dict[int, jax.Array], n: int, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` without keeping the factor, whose memory XLA would have to get from the system."""
     offsets, w, dtype, batch = _described(lower, n)
-    pbtrf, pbtrs = _lapack("pbtrf", "pbtrs", dtype=dtype)
+    pbtrf, pbtrs = lapack_functions("pbtrf", "pbtrs", dtype=dtype)
 
     def fill(x: np.ndarray, ok: np.ndarray, b: np.ndarray, *diagonals: np.ndarray) -> None:
         columns = np.empty((n, w + 1), dtype)
@@ -228,7 +228,7 @@ def factor_and_solve(
     Also return whether no pivot is zero (...); x has no meaning otherwise.
     """
     kl, ku, dtype, batch, gbtrf = _general(diagonals, offsets)
-    (gbtrs,) = _lapack("gbtrs", dtype=dtype)
+    (gbtrs,) = lapack_functions("gbtrs", dtype=dtype)
 
     def fill(x: np.ndarray, ok: np.ndarray, b: np.ndarray, *diagonals: np.ndarray) -> None:
         columns = np.empty((n, 2 * kl + ku + 1), dtype)
@@ -251,7 +251,7 @@ def _general(
     """Bandwidths, data type and batch shape, and LAPACK's factorization."""
     kl, ku = banded_rows.bandwidths(offsets)
     dtype = np.dtype(jnp.result_type(*diagonals))
-    (gbtrf,) = _lapack("gbtrf", dtype=dtype)
+    (gbtrf,) = lapack_functions("gbtrf", dtype=dtype)
     return kl, ku, dtype, diagonals[0].shape[:-1], gbtrf
 
 
@@ -296,7 +296,7 @@ def parts(columns: jax.Array, pivots: jax.Array, kl: int) -> tuple[jax.Array, ja
 def solve(columns: jax.Array, pivots: jax.Array, b: jax.Array, kl: int, *, transposed: bool) -> jax.Array:
     """Solve ``A x = b`` or ``A^T x = b``, b (..., n, k), by the factors of `factor`."""
     ku = columns.shape[-1] - 2 * kl - 1
-    (gbtrs,) = _lapack("gbtrs", dtype=b.dtype)
+    (gbtrs,) = lapack_functions("gbtrs", dtype=b.dtype)
 
     def fill(x: np.ndarray, columns: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> None:
         for i in np.ndindex(b.shape[:-2]):
@@ -319,7 +319,7 @@ def _like(*shapes: tuple[Sequence[int], DTypeLike]) -> tuple[jax.ShapeDtypeStruc
     return tuple(jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in shapes)
 
 
-def _lapack(*names: str, dtype: DTypeLike) -> list[Callable[..., Any]]:
+def lapack_functions(*names: str, dtype: DTypeLike) -> list[Callable[..., Any]]:
     """Functions of LAPACK. Called while JAX traces: the import does not happen on a thread of XLA."""
     from scipy.linalg import get_lapack_funcs  # type: ignore[import-untyped]  # SciPy has no type stubs
 

@@ -17,7 +17,7 @@ from jax import export
 from support import as_jax
 
 import structarrays as sa
-from structarrays._numerics import band_storage, cholesky_in_windows
+from structarrays._numerics import band_storage
 
 N = 60
 # Where a function runs, and in which data type.

@@ -253,7 +253,8 @@ def block_banded_by_banded_form(x: BlockBanded) -> Banded:
 @solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
 def _solve_block_banded(x1: BlockBanded, x2: Array) -> Result:
     definite = POSITIVE_DEFINITE in x1.assumptions
-    remark(block_tridiagonal.explanation(x1.block_shape[0] * _width(x1), definite))
+    width = _width(x1)
+    remark(block_tridiagonal.explanation(-(-x1.grid[0] // width), x1.block_shape[0] * width, definite))
     return solved(x1, x2, _solution)
 
 

@@ -11,7 +11,8 @@ Large blocks, and small ones that fail the test, are eliminated by LAPACK's ``ge
 entries. This is partial pivoting, as in ``gbtrf``. ``A = P_0 L_0 P_1 L_1 … U``, where ``P_i`` and ``L_i`` act on block rows i and i + 1,
 and U has two block superdiagonals.
 
-These loops are for the CPU. Other devices try `cyclic_reduction` first.
+These loops are for the CPU. Matrices of many elements call LAPACK on the host instead (`block_tridiagonal_by_lapack`). Other devices try
+`cyclic_reduction` first.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jax import lax
 
 from ..._numerics import banded_lu, banded_systems, cyclic_reduction, dense_factors, determinants
 from ..._numerics.undefined import nan_unless
+from . import block_tridiagonal_by_lapack as by_lapack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +58,7 @@ def solve(
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive).
     """
-    method, factor = _method(diagonal.shape[-1], positive_definite)
+    method, factor = _method(*diagonal.shape[-3:-1], positive_definite)
     return banded_systems.solve(method, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
@@ -197,10 +199,12 @@ def hermitian_part(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> t
     return (diagonal + diagonal.mT.conj()) / 2, (upper + cyclic_reduction.shifted(lower, -1).mT.conj()) / 2
 
 
-def explanation(m: int, positive_definite: bool = False) -> str:
-    """Describe what `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
+def explanation(count: int, m: int, positive_definite: bool = False) -> str:
+    """Describe what `solve` does for `count` block rows of m rows, why, and what it costs: a sentence for users."""
     if cyclic_reduction.has_accelerator():
         return cyclic_reduction.explanation(m)
+    if by_lapack.is_faster(count, m, positive_definite):
+        return f"{by_lapack.explanation(m, positive_definite)}; O(n m**2), m = {m}"
     small = _is_small(m, positive_definite)
     if positive_definite:
         how = "block elimination without pivots" if small else "a Cholesky factor of each block"
@@ -214,7 +218,7 @@ def _is_small(m: int, positive_definite: bool) -> bool:
 
 
 def _method(
-    m: int, positive_definite: bool
+    count: int, m: int, positive_definite: bool
 ) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
     """Return a method (see `banded_systems`), and the function that factors the matrix for it."""
     factor: Callable[..., tuple[jax.Array, ...]]
@@ -233,6 +237,25 @@ def _method(
         *factors, b = args
         return banded_systems.each_system(functools.partial(one, transposed=transposed), b, *factors)
 
+    def in_xla(
+        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        def system(*args: jax.Array) -> tuple[jax.Array, jax.Array]:
+            *blocks, b = args
+            return one(*blocks, *factor(*blocks), b, transposed=transposed)
+
+        zero = jnp.zeros_like(diagonal[..., :1, :, :])
+        blocks = jnp.concatenate([zero, lower], -3), diagonal, jnp.concatenate([upper, zero], -3)
+        return banded_systems.one_by_one(system, b.shape[:-2], *blocks, b)
+
+    def on_host(
+        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        portable = functools.partial(in_xla, transposed=transposed)
+        blocks = lower[..., 1:, :, :], diagonal, upper[..., :-1, :, :]
+        x, ok = by_lapack.solve(portable, positive_definite, *blocks, b, transposed=transposed)
+        return x, jnp.all(ok)
+
     def log_depth(
         lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
@@ -242,6 +265,8 @@ def _method(
         x, trusted = cyclic_reduction.solve(lower, diagonal, upper, _in_blocks(b, m), positive_definite)
         return (x.reshape(b.shape), jnp.array(True)), trusted
 
+    if by_lapack.is_faster(count, m, positive_definite) and not cyclic_reduction.has_accelerator():
+        return on_host, None
     return cyclic_reduction.for_device(method, factor_all, log_depth)
 
 

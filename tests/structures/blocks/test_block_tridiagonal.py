@@ -8,6 +8,7 @@ from support import adjoint, normal
 
 from structarrays._numerics import cyclic_reduction
 from structarrays._structures.blocks import block_tridiagonal
+from structarrays._structures.blocks import block_tridiagonal_by_lapack as by_lapack
 
 DTYPES = (float, complex)
 
@@ -37,12 +38,14 @@ def dense(lower, diagonal, upper):
     return a
 
 
-@pytest.fixture(params=["small", "large"])
+@pytest.fixture(params=["small", "large", "LAPACK, small", "LAPACK, large"])
 def size(request, monkeypatch):
-    """Blocks are taken for small or for large ones, whatever they are."""
-    limit = 10**6 if request.param == "small" else 0
+    """Blocks are taken for small or for large ones, whatever they are, by the loops or by LAPACK on the host."""
+    limit = 10**6 if "small" in request.param else 0
     monkeypatch.setattr(block_tridiagonal, "_SMALL", limit)
     monkeypatch.setattr(block_tridiagonal, "_SMALL_DEFINITE", limit)
+    monkeypatch.setattr(by_lapack, "_SMALLEST_MATRIX", 0 if "LAPACK" in request.param else 10**9)
+    monkeypatch.setattr(by_lapack, "_BY_BLOCKS", limit)
     return request.param
 
 

@@ -1,0 +1,192 @@
+"""Block-tridiagonal systems by LAPACK on the host: which method answers, and what both do with hard matrices. The oracle is NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import structarrays as sa
+from structarrays._structures.blocks import block_tridiagonal_by_lapack as by_lapack
+
+COUNT = {6: 300, 24: 30}  # block rows, for blocks below and above the limit
+
+
+@pytest.fixture(params=sorted(COUNT))
+def m(request):
+    return request.param
+
+
+def blocks(rng, m, dtype="float64", batch=(), dominance=4.0):
+    count = COUNT[m]
+
+    def normal(*shape):
+        values = rng.normal(size=shape)
+        return (values + 1j * rng.normal(size=shape) if "complex" in dtype else values).astype(dtype)
+
+    lower, upper = normal(*batch, count - 1, m, m), normal(*batch, count - 1, m, m)
+    return lower, normal(*batch, count, m, m) + np.asarray(dominance * m * np.eye(m), dtype), upper
+
+
+def structured(parts):
+    return sa.block_tridiagonal(*map(jnp.asarray, parts))
+
+
+def definite(rng, m, dtype="float64", batch=()):
+    lower, diagonal, _ = blocks(rng, m, dtype, batch)
+    upper = np.conj(np.swapaxes(lower, -1, -2))
+    return lower, diagonal + np.conj(np.swapaxes(diagonal, -1, -2)), upper
+
+
+def componentwise_error(a, x, b):
+    """The componentwise backward error, in units of rounding."""
+    return np.max(np.abs(a @ x - b) / (np.abs(a) @ np.abs(x) + np.abs(b))) / np.finfo(x.dtype).eps
+
+
+def solve(A, b):
+    return np.asarray(jax.jit(lambda A, b: sa.linalg.solve(A, b).to_jax())(A, jnp.asarray(b)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
+@pytest.mark.parametrize("kind", ["dominant", "pivots", "definite"])
+def test_solutions(rng, m, kind, dtype):
+    parts = definite(rng, m, dtype) if kind == "definite" else blocks(rng, m, dtype, dominance=4.0 * (kind != "pivots"))
+    A = structured(parts)
+    dense, b = np.asarray(A.to_jax()), rng.normal(size=(A.shape[0], 2)).astype(dtype)
+    A = sa.assume(A, "positive_definite") if kind == "definite" else A
+    for matrix, a in ((A, dense), (A.mT, dense.T)):
+        x = solve(matrix, b)
+        norm = np.linalg.norm(a, np.inf) * np.linalg.norm(x, np.inf) + np.linalg.norm(b, np.inf)
+        assert np.linalg.norm(a @ x - b, np.inf) < 5 * np.finfo(dtype).eps * norm
+
+
+def test_one_call_for_a_batch(rng, m):
+    parts = blocks(rng, m, batch=(3,))
+    A, b = structured(parts), rng.normal(size=(3, COUNT[m] * m))
+    function = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, b).to_jax()))
+    assert function.lower(A, b).as_text().count("xla_buffer_python_cpu_callback") == 1
+    expected = np.linalg.solve(np.asarray(A.to_jax()), b[..., None])[..., 0]
+    np.testing.assert_allclose(function(A, jnp.asarray(b)), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_other_programs(rng, m):
+    """Exported programs, and code under `sa.host_calls(False)`, have the same results without the host."""
+    A, b = structured(blocks(rng, m)), rng.normal(size=COUNT[m] * m)
+    expected = solve(A, b)
+
+    def function(A, b):
+        return sa.linalg.solve(A, b).to_jax()
+
+    program = export.deserialize(export.export(jax.jit(function))(A, b).serialize())
+    np.testing.assert_allclose(program.call(A, b), expected, rtol=1e-11, atol=1e-13)
+    with sa.host_calls(False):
+        np.testing.assert_allclose(jax.jit(function)(A, b), expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["general", "definite"])
+def test_derivatives(rng, m, kind):
+    """Forward, reverse and second derivatives, against the loops of XLA."""
+    parts = definite(rng, m) if kind == "definite" else blocks(rng, m)
+    A, (b, c) = structured(parts), rng.normal(size=(2, COUNT[m] * m))
+    A = sa.assume(A, "positive_definite") if kind == "definite" else A
+
+    def value(A, b):
+        return jnp.sum(jnp.sin(sa.linalg.solve(A, b).to_jax()))
+
+    def derivatives(A, b):
+        gradient = jax.grad(value, argnums=(0, 1))(A, b)
+        forward = jax.jvp(value, (A, b), (A, c))[1]
+        second = jax.jvp(lambda b: jax.grad(value, argnums=1)(A, b), (b,), (c,))[1]
+        return jax.tree.leaves((gradient, forward, second))
+
+    found = jax.jit(derivatives)(A, b)
+    with sa.host_calls(False):
+        expected = jax.jit(derivatives)(A, b)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-12)
+
+
+def test_singular_indefinite_and_nan(rng, m):
+    lower, diagonal, upper = blocks(rng, m)
+    b = sa.ones(COUNT[m] * m)
+    for row in (0, COUNT[m] // 2, COUNT[m] - 1):
+        singular = [a.copy() for a in (lower, diagonal, upper)]
+        singular[1][row, :, 1] = 0
+        if row:
+            singular[2][row - 1, :, 1] = 0
+        if row < COUNT[m] - 1:
+            singular[0][row, :, 1] = 0
+        A = structured(singular)
+        assert np.isnan(solve(A, b)).all()
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.solve(A, b)
+        bad = [a.copy() for a in definite(rng, m)]
+        bad[1][row, 1, 1] = -1
+        A = sa.assume(structured(bad), "positive_definite")
+        assert np.isnan(solve(A, b)).all()
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.solve(A, b)
+        for parts, assumption in ((blocks(rng, m), None), (definite(rng, m), "positive_definite")):
+            for value in (np.nan, np.inf):
+                bad = [a.copy() for a in parts]
+                bad[1][row, 1, 1] = value
+                A = structured(bad)
+                A = sa.assume(A, assumption) if assumption else A
+                x = np.asarray(sa.linalg.solve(A, b))  # raises nothing
+                assert np.isnan(x).any() or (np.isinf(value) and x[row * m + 1] == 0)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("kind", ["general", "definite"])
+def test_scales(rng, m, kind, scale):
+    A = structured(definite(rng, m) if kind == "definite" else blocks(rng, m))
+    dense, b = np.asarray(A.to_jax()), rng.normal(size=COUNT[m] * m)
+    A = sa.assume(scale * A, "positive_definite") if kind == "definite" else scale * A
+    assert componentwise_error(dense, solve(A, scale * b), b) < 100
+
+
+class TestByBlocks:
+    """Elimination with pivots from the diagonal blocks."""
+
+    M = 24
+
+    def accepted(self, parts, b):
+        import scipy.linalg
+
+        getrf, getrs = scipy.linalg.get_lapack_funcs(("getrf", "getrs"), dtype=b.dtype)
+        with np.errstate(all="ignore"):
+            return by_lapack._solve_by_blocks(getrf, getrs, *parts, b, False)
+
+    def test_dominant_matrices_are_accepted(self, rng):
+        parts, b = blocks(rng, self.M), rng.normal(size=(COUNT[self.M] * self.M, 3))
+        assert componentwise_error(np.asarray(structured(parts).to_jax()), self.accepted(parts, b), b) < 100
+
+    @pytest.mark.parametrize("tiny", [0.0, 1e-300, 1e-14, 1e-7])
+    def test_unstable_ones_are_not(self, rng, tiny):
+        """A diagonal block is nearly singular, but the matrix is not."""
+        lower, diagonal, upper = blocks(rng, self.M)
+        diagonal[7] = tiny * np.eye(self.M)
+        b = rng.normal(size=(COUNT[self.M] * self.M, 1))
+        A = structured((lower, diagonal, upper))
+        dense = np.asarray(A.to_jax())
+        assert self.accepted((lower, diagonal, upper), b) is None
+        assert componentwise_error(dense, solve(A, b), b) < 1e3
+        np.testing.assert_allclose(solve(A, b), np.linalg.solve(dense, b), rtol=1e-8, atol=1e-10)
+
+    def test_a_large_residual_is_not_accepted(self, rng, monkeypatch):
+        """The limit of the multipliers only saves time."""
+        monkeypatch.setattr(by_lapack, "_LARGEST_MULTIPLIER", np.inf)
+        lower, diagonal, upper = blocks(rng, self.M)
+        diagonal[7] = 1e-7 * np.eye(self.M)
+        b = rng.normal(size=(COUNT[self.M] * self.M, 1))
+        assert self.accepted((lower, diagonal, upper), b) is None
+
+    @pytest.mark.parametrize("decades", [6, 100, 250])
+    def test_graded_rows(self, rng, decades):
+        """Each row of the solution's residual is small relative to the row."""
+        scales = np.logspace(0, -decades, COUNT[self.M])[:, None, None]
+        lower, diagonal, upper = blocks(rng, self.M)
+        parts = lower * scales[1:], diagonal * scales, upper * scales[:-1]
+        b = rng.normal(size=(COUNT[self.M] * self.M, 1)) * np.repeat(scales.ravel(), self.M)[:, None]
+        x = solve(structured(parts), b)
+        assert componentwise_error(np.asarray(structured(parts).to_jax()), x, b) < 100
