@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 _FEW = 2
 """Up to this number of right-hand sides are iterated; for more, the columns of the inverse take less time."""
 
-_AIM, _ACCEPTED = 4, 8
-"""The residual up to which Levinson's recursion is not repeated, and the largest residual that is accepted, in units of
-rounding errors.
+_ACCEPTED = 8
+"""The largest residual of Levinson's recursion that is accepted without another step of refinement, in units of rounding errors.
+
+The recursion has residuals of 1 to 7 rounding errors for well-conditioned matrices of up to 4096 rows, and each step repeats it.
 """
 
 _ERROR = 1000
@@ -174,7 +175,7 @@ def _by_recursion(
     def approximate(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         return toeplitz_elimination.recursion(values, b), jnp.array(True)
 
-    x, ok = refined(matrix(values), approximate, b, size, aim=_AIM, accepted=_ACCEPTED)
+    x, ok = refined(matrix(values), approximate, b, size, aim=_ACCEPTED, accepted=_ACCEPTED)
     return unscaled(x), ok
 
 
