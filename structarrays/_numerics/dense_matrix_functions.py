@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from . import dense_factors, kronecker_schur, loops
+from . import dense_factors, kronecker_schur, loops, sylvester
 from . import dense_linalg as linalg_dense
 from . import packed_triangles as triangles
 from .banded_systems import mapped_together
@@ -257,10 +257,30 @@ def _rule(function: custom_jvp[tuple[Array, Array]], solve: Callable[..., Array]
 
 def _sylvester(x: Array, c: Array) -> Array:
     """Solution of ``x @ y + y @ x = c``, for complex matrices: a linear system with the Kronecker sum of x and its
-    transpose, by Schur forms.
+    transpose, by Schur forms. On CPUs LAPACK computes it, with real numbers if x is real.
     """
+    if x.size == 0 or not kronecker_schur.is_on_cpu():
+        return _sylvester_by_schur(x, c)
+    result: Array = mapped_together(_sylvester_together, True)(x, c)
+    return result
+
+
+def _sylvester_together(x: Array, c: Array) -> Array:
+    def real(x: Array, c: Array) -> tuple[Array, Array]:
+        form = sylvester.form(x.real)
+        columns = jnp.stack([c.real, c.imag], -1).reshape(*c.shape[:-2], -1, 2)
+        shift = jnp.zeros(x.shape[:-2], columns.dtype)
+        y, fine = sylvester.solve((form, kronecker_schur.transposed_form(*form)), shift, columns, transposed=False)
+        return lax.complex(y[..., 0], y[..., 1]).reshape(c.shape), jnp.all(fine)
+
+    y, fine = lax.cond(jnp.all(x.imag == 0), real, lambda _, c: (c, jnp.array(False)), x, c)
+    result: Array = lax.cond(fine, lambda x, c, y: y, lambda x, c, _: _sylvester_by_schur(x, c), x, c, y)
+    return result
+
+
+def _sylvester_by_schur(x: Array, c: Array) -> Array:
     form = kronecker_schur.form(x)
-    forms, shift = [form, kronecker_schur.transposed(*form)], jnp.zeros(x.shape[:-2], x.dtype)
+    forms, shift = [form, kronecker_schur.transposed_form(*form)], jnp.zeros(x.shape[:-2], x.dtype)
     column = c.reshape(*c.shape[:-2], c.shape[-2] * c.shape[-1], 1)
     return kronecker_schur.substitute(forms, shift, column, adds=True).reshape(c.shape)
 

@@ -11,14 +11,17 @@ JAX provides the Schur form on CPUs only.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
 
-from . import dense_factors
+from . import cyclic_reduction, dense_factors, sylvester
 from . import packed_triangles as triangles
+from .banded_systems import mapped_together
+from .host_calls import are_allowed
 from .kronecker_factors import apply_along, spread_number, sum_spectrum
 
 if TYPE_CHECKING:
@@ -42,6 +45,9 @@ def solve(
     -----
     ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` sequential steps, without the size of the last factor.
     """
+    adds = spectrum is sum_spectrum
+    if adds and len(factors) == 2 and not any(diagonal) and right.size and is_on_cpu():
+        return _solve_sylvester(matvec, right, *factors, shift)
     dtype = jnp.result_type(right, jnp.complex64)
     forms = [form(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
     shift = lax.stop_gradient(shift).astype(dtype)
@@ -49,12 +55,52 @@ def solve(
     regular = jnp.all((eigenvalues != 0) | jnp.isnan(eigenvalues), axis=tuple(range(-len(forms), 0)))
     if right.shape[-2] == 0:
         return right, regular
-    shift, adds = jnp.where(regular, shift, jnp.nan), spectrum is sum_spectrum
+    shift = jnp.where(regular, shift, jnp.nan)
     solution = lax.custom_linear_solve(
         matvec,
         right,
         solve=lambda _, b: substitute(forms, shift, b, adds=adds),
-        transpose_solve=lambda _, b: substitute([transposed(*f) for f in forms], shift, b, adds=adds),
+        transpose_solve=lambda _, b: substitute([transposed_form(*f) for f in forms], shift, b, adds=adds),
+    )
+    return solution, regular
+
+
+def is_on_cpu() -> bool:
+    """Return whether Sylvester equations may call LAPACK on the host."""
+    return are_allowed() and not cyclic_reduction.has_accelerator()
+
+
+def _solve_sylvester(
+    matvec: Callable[..., jax.Array], right: jax.Array, a: jax.Array, b: jax.Array, shift: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """`solve` for the Kronecker sum of two matrices, in programs for CPUs."""
+    batch = right.shape[:-2]
+    a, b = (jnp.broadcast_to(lax.stop_gradient(f).astype(right.dtype), (*batch, *f.shape[-2:])) for f in (a, b))
+    shift = jnp.broadcast_to(lax.stop_gradient(shift).astype(right.dtype), batch)
+    forms = sylvester.form(a), sylvester.form(b)
+    sums = sum_spectrum([sylvester.eigenvalues(t) for t, _ in forms], shift)
+    regular = jnp.all((sums != 0) | jnp.isnan(sums), axis=(-2, -1))
+    arguments = (*forms[0], *forms[1], a, b, jnp.where(regular, shift, jnp.nan))
+
+    def by_lapack(*args: jax.Array, transposed: bool) -> jax.Array:
+        ta, ua, tb, ub, a, b, shift, c = args
+        x, fine = sylvester.solve(((ta, ua), (tb, ub)), shift, c, transposed=transposed)
+
+        def otherwise(a: jax.Array, b: jax.Array, shift: jax.Array, c: jax.Array, _: jax.Array) -> jax.Array:
+            dtype = jnp.result_type(c, jnp.complex64)
+            forms = [form(f.astype(dtype)) for f in (a, b)]
+            forms = [transposed_form(*f) for f in forms] if transposed else forms
+            return substitute(forms, shift.astype(dtype), c, adds=True)
+
+        chosen: jax.Array = lax.cond(jnp.all(fine), lambda *args: args[-1], otherwise, a, b, shift, c, x)
+        return chosen
+
+    straight, other = (mapped_together(functools.partial(by_lapack, transposed=t), True) for t in (False, True))
+    solution = lax.custom_linear_solve(
+        matvec,
+        right,
+        solve=lambda _, c: straight(*arguments, c),
+        transpose_solve=lambda _, c: other(*arguments, c),
     )
     return solution, regular
 
@@ -95,7 +141,7 @@ def form(factor: jax.Array, is_diagonal: bool = False) -> tuple[jax.Array, jax.A
     return (factor, None) if is_diagonal else dense_factors.schur(factor)
 
 
-def transposed(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array | None]:
+def transposed_form(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array | None]:
     """Schur form of the transpose: reversing all indices turns a lower triangular matrix into an upper one."""
     if u is None:
         return t, None
