@@ -25,6 +25,7 @@ def run(report: Report) -> None:
     for dtype in DTYPES:
         for name in FUNCTIONS:
             functions(report, name, dtype)
+        sylvester(report, dtype)
 
 
 def _normal(rng, shape, dtype):
@@ -82,3 +83,21 @@ def functions(report: Report, name: str, dtype: str) -> None:
         if name != "ldl":
             np.testing.assert_allclose(np.asarray(compiled(x)), function(a), atol=1e-10)
     report.time(f"{name}, {N} x {N}, {dtype}", candidates, bars, absent, rounds=10)
+
+
+def sylvester(report: Report, dtype: str) -> None:
+    """Time a linear system with the Kronecker sum of two matrices, which is a Sylvester equation."""
+    rng, n = np.random.default_rng(0), N // 2
+    a, b = (_normal(rng, (n, n), dtype) / np.sqrt(n) + 2 * np.eye(n) for _ in range(2))
+    c = _normal(rng, n * n, dtype)
+    x, right, compiled = sa.KroneckerSum(a, b), sa.asarray(c), jax.jit(sa.linalg.solve)
+    candidates, bars, absent, peer = {OURS: lambda: compiled(x, right)}, [], {}, "scipy.linalg.solve_sylvester"
+    if on_cpu():
+        import scipy.linalg
+
+        candidates[peer] = lambda: scipy.linalg.solve_sylvester(a, b.T, c.reshape(n, n))
+        np.testing.assert_allclose(np.asarray(compiled(x, right)), candidates[peer]().ravel(), atol=1e-11)
+        bars.append(Bar(peer, FACTOR))
+    else:
+        absent[peer] = CPU_ONLY
+    report.time(f"Sylvester equation, n = {n}, {dtype}", candidates, bars, absent, rounds=20)

@@ -259,7 +259,7 @@ def _sylvester(x: Array, c: Array) -> Array:
     """Solution of ``x @ y + y @ x = c``, for complex matrices: a linear system with the Kronecker sum of x and its
     transpose, by Schur forms. On CPUs LAPACK computes it, with real numbers if x is real.
     """
-    if x.size == 0 or not kronecker_schur.is_on_cpu():
+    if 0 in x.shape or not kronecker_schur.is_on_cpu():
         return _sylvester_by_schur(x, c)
     result: Array = mapped_together(_sylvester_together, True)(x, c)
     return result

@@ -46,8 +46,8 @@ def solve(
     ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` sequential steps, without the size of the last factor.
     """
     adds = spectrum is sum_spectrum
-    if adds and len(factors) == 2 and not any(diagonal) and right.size and is_on_cpu():
-        return _solve_sylvester(matvec, right, *factors, shift)
+    if adds and len(factors) == 2 and not any(diagonal) and 0 not in right.shape and is_on_cpu():
+        return _solve_sylvester(matvec, right, factors[0], factors[1], shift)
     dtype = jnp.result_type(right, jnp.complex64)
     forms = [form(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
     shift = lax.stop_gradient(shift).astype(dtype)

@@ -58,7 +58,8 @@ def solve(
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive).
     """
-    method, factor = _method(*diagonal.shape[-3:-1], positive_definite)
+    count, m, _ = diagonal.shape[-3:]
+    method, factor = _method(count, m, positive_definite)
     return banded_systems.solve(method, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
@@ -240,9 +241,11 @@ def _method(
     def in_xla(
         lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
     ) -> tuple[jax.Array, jax.Array]:
+        solve_one: Callable[..., tuple[jax.Array, jax.Array]] = functools.partial(one, transposed=transposed)
+
         def system(*args: jax.Array) -> tuple[jax.Array, jax.Array]:
             *blocks, b = args
-            return one(*blocks, *factor(*blocks), b, transposed=transposed)
+            return solve_one(*blocks, *factor(*blocks), b)
 
         zero = jnp.zeros_like(diagonal[..., :1, :, :])
         blocks = jnp.concatenate([zero, lower], -3), diagonal, jnp.concatenate([upper, zero], -3)

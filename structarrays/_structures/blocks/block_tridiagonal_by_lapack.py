@@ -88,6 +88,7 @@ def solve(
         Whether A is regular (positive definite), or has NaN or infinities.
     """
     dtype = np.dtype(b.dtype)
+    one: Callable[..., np.ndarray | None]
     if positive_definite:
         one = functools.partial(_solve_definite, lapack_functions("pbtrf", "pbtrs", dtype=dtype))
     else:
