@@ -23,7 +23,7 @@ def dense_sum(a, b):
 
 
 def solve(a, b, c):
-    return sa.linalg.solve(sa.KroneckerSum(a, b), c).to_jax()
+    return sa.linalg.solve(sa.KroneckerSum(a, b), sa.asarray(c)).to_jax()
 
 
 def calls_host(function, *arguments):

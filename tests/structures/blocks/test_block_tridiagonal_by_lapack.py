@@ -44,7 +44,7 @@ def componentwise_error(a, x, b):
 
 
 def solve(A, b):
-    return np.asarray(jax.jit(lambda A, b: sa.linalg.solve(A, b).to_jax())(A, jnp.asarray(b)))
+    return np.asarray(jax.jit(lambda A, b: sa.linalg.solve(A, sa.asarray(b)).to_jax())(A, jnp.asarray(b)))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
@@ -63,7 +63,7 @@ def test_solutions(rng, m, kind, dtype):
 def test_one_call_for_a_batch(rng, m):
     parts = blocks(rng, m, batch=(3,))
     A, b = structured(parts), rng.normal(size=(3, COUNT[m] * m))
-    function = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, b).to_jax()))
+    function = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, sa.asarray(b)).to_jax()))
     assert function.lower(A, b).as_text().count("xla_buffer_python_cpu_callback") == 1
     expected = np.linalg.solve(np.asarray(A.to_jax()), b[..., None])[..., 0]
     np.testing.assert_allclose(function(A, jnp.asarray(b)), expected, rtol=1e-10, atol=1e-12)
@@ -75,7 +75,7 @@ def test_other_programs(rng, m):
     expected = solve(A, b)
 
     def function(A, b):
-        return sa.linalg.solve(A, b).to_jax()
+        return sa.linalg.solve(A, sa.asarray(b)).to_jax()
 
     program = export.deserialize(export.export(jax.jit(function))(A, b).serialize())
     np.testing.assert_allclose(program.call(A, b), expected, rtol=1e-11, atol=1e-13)
@@ -91,7 +91,7 @@ def test_derivatives(rng, m, kind):
     A = sa.assume(A, "positive_definite") if kind == "definite" else A
 
     def value(A, b):
-        return jnp.sum(jnp.sin(sa.linalg.solve(A, b).to_jax()))
+        return jnp.sum(jnp.sin(sa.linalg.solve(A, sa.asarray(b)).to_jax()))
 
     def derivatives(A, b):
         gradient = jax.grad(value, argnums=(0, 1))(A, b)
