@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.linalg
 from derivatives import Case
+from support import as_jax
 
 import structarrays as sa
 
@@ -188,7 +189,7 @@ def _qr(linalg, a):
     """With a positive diagonal of R: those factors are unique."""
     q, r = linalg.qr(a)
     if linalg is sa.linalg:
-        q, r = q.to_jax(), r.to_jax()
+        q, r = as_jax(q), as_jax(r)
     p = _phases(r)
     return q * p, p.conj()[:, None] * r
 
@@ -344,7 +345,7 @@ def _sparse(n, symmetric):
             values = [take.few(n) + 8.0, data, data]
         else:
             where, values = (np.concatenate([i, rows]), np.concatenate([i, columns])), [take.few(n) + 8.0, data]
-        values = np.concatenate(values) if make is Plain else sa.concat([sa.asarray(v) for v in values]).to_jax()
+        values = np.concatenate(values) if make is Plain else as_jax(sa.concat([sa.asarray(v) for v in values]))
         matrix = make.sparse(values, where, n)
         return make.assume(matrix, "positive_definite") if symmetric else matrix
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from large_arrays import SIZE, allocations, large_arrays
+from support import as_jax
 
 import structarrays as sa
 from structarrays.testing import CASES
@@ -46,7 +47,7 @@ def test_the_search_finds_what_is_allocated():
     x = arrays("float64", False)["Diagonal"]
     assert found(lambda x: x.to_dense(), x, mode="error")
     assert found(
-        lambda x: jax.lax.cond(True, lambda x: x.to_dense().to_jax(), lambda x: x.to_dense().to_jax(), x),
+        lambda x: jax.lax.cond(True, lambda x: as_jax(x.to_dense()), lambda x: as_jax(x.to_dense()), x),
         x,
         mode="error",
     )

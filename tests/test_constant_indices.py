@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import opened
@@ -37,7 +37,7 @@ def model(rng):
 
 def value(model):
     applied = sa.sum((model["permutation"] @ (model["sparse"] @ sa.ones(4)) - model["dense"]) ** 2)
-    return (applied + sa.sum(model["product"] @ sa.ones(6)) ** 2).to_jax()
+    return as_jax(applied + sa.sum(model["product"] @ sa.ones(6)) ** 2)
 
 
 def patterns(model):
@@ -105,7 +105,7 @@ def test_a_fit_by_adamw_converges_and_keeps_its_pattern(order, rng):
 
     @jax.jit
     def step(A, state):
-        updates, state = optimiser.update(jax.grad(lambda A: sa.sum((A - target) ** 2).to_jax())(A), state, A)
+        updates, state = optimiser.update(jax.grad(lambda A: as_jax(sa.sum((A - target) ** 2)))(A), state, A)
         return optax.apply_updates(A, updates), state
 
     A = sparse(np.zeros(5), order)
@@ -121,7 +121,7 @@ def test_optimistix_keeps_patterns(rng):
     target = rng.normal(size=(3, 4))
 
     def loss(A, _):
-        return sa.sum((A - target) ** 2).to_jax()
+        return as_jax(sa.sum((A - target) ** 2))
 
     found = optimistix.minimise(loss, optimistix.BFGS(1e-8, 1e-8), sparse(np.zeros(5))).value
     assert jax.tree.structure(found) == jax.tree.structure(sparse(np.zeros(5)))
@@ -296,7 +296,7 @@ def test_jit_compiles_once_for_equal_patterns(rng):
 def test_vmap_maps_entries_of_one_pattern_and_stacks_of_patterns(rng):
     A, data, v = sparse(rng.normal(size=5)), rng.normal(size=(2, 5)), np.ones(4)
     np.testing.assert_allclose(
-        jax.vmap(lambda d: (A.with_data(d) @ v).to_jax())(data), [dense(A.with_data(d)) @ v for d in data]
+        jax.vmap(lambda d: as_jax(A.with_data(d) @ v))(data), [dense(A.with_data(d)) @ v for d in data]
     )
     made, permutations = jax.vmap(lambda d: (A.with_data(d), sa.Permutation([1, 2, 0])))(data)
     np.testing.assert_array_equal(dense(made), [dense(A.with_data(d)) for d in data])
@@ -305,7 +305,7 @@ def test_vmap_maps_entries_of_one_pattern_and_stacks_of_patterns(rng):
     twice = jax.vmap(lambda A: 2 * A)(several)
     np.testing.assert_array_equal(dense(twice), 2 * dense(several))
     P = sa.Permutation([[0, 2, 1], [1, 0, 2]])
-    np.testing.assert_array_equal(jax.vmap(lambda P: (P @ np.arange(3.0)).to_jax())(P), [[0, 2, 1], [1, 0, 2]])
+    np.testing.assert_array_equal(jax.vmap(lambda P: as_jax(P @ np.arange(3.0)))(P), [[0, 2, 1], [1, 0, 2]])
     with pytest.raises(ValueError, match="axis"):
         jax.vmap(lambda P: P)(sa.Permutation([0, 1]))
 
@@ -324,7 +324,7 @@ def test_stacks_of_one_pattern_have_constant_indices(rng):
         stepped = optax.apply_updates(x, updates)
         for new, old in zip(stepped.coords, x.coords, strict=True):
             np.testing.assert_array_equal(new, old)
-        np.testing.assert_allclose(jax.vmap(lambda x: (x @ np.ones(4)).to_jax())(x), dense(x) @ np.ones(4))
+        np.testing.assert_allclose(jax.vmap(lambda x: as_jax(x @ np.ones(4)))(x), dense(x) @ np.ones(4))
 
 
 def test_both_forms_compute_the_same(rng):

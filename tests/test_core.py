@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays import _structures
@@ -53,13 +53,13 @@ def test_transforms_carry_every_array(x):
     assert stacked.shape == (2, 3, 3)
     mapped = jax.vmap(lambda x: x @ jnp.ones(3))(stacked)
     np.testing.assert_allclose(dense(mapped), dense(stacked) @ np.ones(3))
-    _, last = jax.lax.scan(lambda c, x: (c, sa.sum(x).to_jax()), 0.0, stacked)
+    _, last = jax.lax.scan(lambda c, x: (c, as_jax(sa.sum(x))), 0.0, stacked)
     np.testing.assert_allclose(last, dense(stacked).sum((1, 2)))
 
 
 @every_array
 def test_gradients_have_the_structure(x):
-    gradient = jax.grad(lambda x: sa.sum(x * x).to_jax())(x)
+    gradient = jax.grad(lambda x: as_jax(sa.sum(x * x)))(x)
     assert type(gradient) is type(x)
     step = jax.tree.map(lambda g: 1e-6 * g, gradient)
     plus = jax.tree.map(jnp.add, x, step)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -258,7 +259,7 @@ class TestRanges:
         np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-15, atol=1e-15)
 
     def test_linspace_is_differentiable(self):
-        assert float(jax.grad(lambda s: sa.sum(sa.linspace(s, 2.0, 5)).to_jax())(1.0)) == pytest.approx(2.5)
+        assert float(jax.grad(lambda s: as_jax(sa.sum(sa.linspace(s, 2.0, 5))))(1.0)) == pytest.approx(2.5)
 
     def test_linspace_errors(self):
         with pytest.raises(ValueError, match="num"):
@@ -414,4 +415,4 @@ def test_diag_is_numpys():
 def test_arrays_like_others_are_not_committed_to_the_default_device():
     """The default device may be given by its platform."""
     with jax.default_device("cpu"):
-        assert not sa.zeros_like(sa.asarray([1.0, 2.0])).to_jax().committed
+        assert not as_jax(sa.zeros_like(sa.asarray([1.0, 2.0]))).committed

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -36,7 +37,7 @@ def test_parts_out_of_range(name, n, size, rng):
     a, b = rng.normal(size=(n, n)), rng.normal(size=(n, n))
 
     def det(a, b):
-        return sa.linalg.det(MAKE[name](a, b)).to_jax()
+        return as_jax(sa.linalg.det(MAKE[name](a, b)))
 
     matrix = np.asarray(MAKE[name](a, b))
     expected = np.linalg.det(matrix)
@@ -46,7 +47,7 @@ def test_parts_out_of_range(name, n, size, rng):
     for i, by, scale in ((0, by_a, size), (1, by_b, 1 / size)):
         direction = rng.normal(size=(n, n))
         directions = (direction, 0 * b) if i == 0 else (0 * a, direction)
-        _, change = jax.jvp(lambda a, b: MAKE[name](a, b).to_jax(), (a, b), directions)
+        _, change = jax.jvp(lambda a, b: as_jax(MAKE[name](a, b)), (a, b), directions)
         np.testing.assert_allclose(
             np.sum(by * scale * direction), expected * np.trace(inverse @ change), rtol=1e-7, atol=1e-9 * abs(expected)
         )
@@ -56,7 +57,7 @@ def test_parts_out_of_range(name, n, size, rng):
 def test_singular_parts_have_derivatives(make):
     """The adjugate is the derivative of the determinant of a singular matrix."""
     a, b = np.array([[1.0, 2.0], [2.0, 4.0]]), np.array([[1.5]])
-    gradient = jax.grad(lambda a: sa.linalg.det(make(a, b)).to_jax())(a)
+    gradient = jax.grad(lambda a: as_jax(sa.linalg.det(make(a, b))))(a)
     factor = 1.5**2 if make is sa.Kronecker else 1.5
     np.testing.assert_allclose(gradient, factor * np.array([[4.0, -2.0], [-2.0, 1.0]]), rtol=1e-12)
 
@@ -77,9 +78,9 @@ def test_a_circulant_whose_partial_products_leave_the_range():
         c = c.real if len(c) % 2 else c
         found = np.fft.fft(c)
         expected = np.prod(found / np.abs(found)) * np.exp(np.sum(np.log(np.abs(found))))
-        value = sa.linalg.det(sa.Circulant(c)).to_jax()
+        value = as_jax(sa.linalg.det(sa.Circulant(c)))
         np.testing.assert_allclose(value, expected if np.iscomplexobj(c) else expected.real, rtol=1e-9)
-        change = jax.jvp(lambda c: sa.linalg.det(sa.Circulant(c)).to_jax(), (c,), (c,))[1]  # homogeneous of degree n
+        change = jax.jvp(lambda c: as_jax(sa.linalg.det(sa.Circulant(c))), (c,), (c,))[1]  # homogeneous of degree n
         np.testing.assert_allclose(change, len(c) * value, rtol=1e-9)
 
 
@@ -91,7 +92,7 @@ def test_a_sum_whose_parts_are_out_of_range():
     u = 1e3 * np.linalg.qr(rng.normal(size=(200, 50)))[0]
 
     def det(d, u):
-        return sa.linalg.det(sa.Sum(sa.Diagonal(d), sa.LowRank(u, u / 50))).to_jax()
+        return as_jax(sa.linalg.det(sa.Sum(sa.Diagonal(d), sa.LowRank(u, u / 50))))
 
     expected = np.linalg.det(np.diag(d) + u @ u.T / 50)
     assert 1e-70 < abs(expected) < 1e-60
@@ -110,7 +111,7 @@ def test_derivatives_of_a_determinant_whose_partial_products_leave_the_range():
     expected = np.linalg.det(core)
     for left, right in ((scales, 1.0), (1.0, scales[::-1])):
         a = core * np.reshape(left, (-1, 1)) * right
-        value, gradient = jax.value_and_grad(lambda a: sa.linalg.det(a).to_jax())(sa.asarray(a))
+        value, gradient = jax.value_and_grad(lambda a: as_jax(sa.linalg.det(a)))(sa.asarray(a))
         np.testing.assert_allclose(value, expected, rtol=1e-9)
         adjugate = expected * np.linalg.inv(core).T
         np.testing.assert_allclose(
@@ -138,10 +139,10 @@ def test_gradients_of_mapped_determinants(make):
     d[0] = [1.0, 2.0, 0.0, -1.0]
 
     def det(d):
-        return sa.linalg.det(make(d)).to_jax()
+        return as_jax(sa.linalg.det(make(d)))
 
     together = jax.jit(jax.grad(lambda d: jnp.sum(jax.vmap(det)(d))))(d)
-    alone = [jax.grad(lambda d: jnp.linalg.det(make(d).to_jax()))(each) for each in d]
+    alone = [jax.grad(lambda d: jnp.linalg.det(as_jax(make(d))))(each) for each in d]
     np.testing.assert_allclose(together[1], alone[1], rtol=1e-9)
     if make is sa.Diagonal:
         np.testing.assert_allclose(together[0], [0.0, 0.0, -2.0, 0.0], atol=1e-12)

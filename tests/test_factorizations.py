@@ -445,13 +445,13 @@ def test_banded_factors_go_through_vmap():
     diagonals = [random(3, 5 - abs(k), seed=k + 9) + 4 * (k == 0) for k in (-2, 0, 1)]
     x, b = sa.Banded(diagonals, (-2, 0, 1), (5, 5)), random(5, 2)
     expected = np.linalg.solve(dense(x), b)
-    close(jax.vmap(lambda a: sa.linalg.lu_solve(sa.linalg.lu_factor(a), b).to_jax())(x), expected)
+    close(jax.vmap(lambda a: as_jax(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b)))(x), expected)
     factors = sa.linalg.lu_factor(jax.tree.map(lambda leaf: leaf[0], x))
     rights = np.stack([b, 2 * b, 3 * b])
-    close(jax.vmap(lambda r: sa.linalg.lu_solve(factors, r).to_jax())(rights)[2], 3 * expected[0])
+    close(jax.vmap(lambda r: as_jax(sa.linalg.lu_solve(factors, r)))(rights)[2], 3 * expected[0])
 
     def loss(a):
-        return jnp.sum(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b).to_jax() ** 2)
+        return jnp.sum(as_jax(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b)) ** 2)
 
     def dense_loss(a):
         return jnp.sum(jnp.linalg.solve(a, b) ** 2)
@@ -466,13 +466,13 @@ def test_gradients_against_dense_ones():
     s, b = definite(5), random(5, 2)
 
     def with_factor(a):
-        return jnp.sum(sa.linalg.cho_solve(sa.linalg.cho_factor(a), b).to_jax() ** 2)
+        return jnp.sum(as_jax(sa.linalg.cho_solve(sa.linalg.cho_factor(a), b)) ** 2)
 
     gradient = jax.grad(with_factor)(jnp.asarray(s))
     plain = jax.grad(lambda a: jnp.sum(jnp.linalg.solve((a + a.T) / 2, b) ** 2))(jnp.asarray(s))
     close(gradient, plain)
     a = random(5, 5)
-    gradient = jax.grad(lambda a: jnp.sum(sa.linalg.lu(a).u.to_jax() ** 2))(jnp.asarray(a))
+    gradient = jax.grad(lambda a: jnp.sum(as_jax(sa.linalg.lu(a).u) ** 2))(jnp.asarray(a))
     plain = jax.grad(lambda a: jnp.sum(jax.scipy.linalg.lu(a)[2] ** 2))(jnp.asarray(a))
     close(gradient, plain)
 
@@ -502,7 +502,7 @@ def test_singular_and_indefinite_matrices(call):
 
     def compiled():
         result = call()
-        return jnp.ravel((result[0] if isinstance(result, tuple) else result).to_jax())
+        return jnp.ravel(as_jax(result[0] if isinstance(result, tuple) else result))
 
     with sa.errstate(linalg="nan"):
         assert np.any(np.isnan(compiled()))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -62,7 +63,7 @@ def test_frequencies_and_shifts():
         for name in ("fftshift", "ifftshift"):
             result = getattr(sa.fft, name)(sa.asarray(x), axes=axes)
             expected = x if axes == () else getattr(np.fft, name)(x, axes=axes)
-            np.testing.assert_array_equal(np.asarray(result.to_jax()), expected)
+            np.testing.assert_array_equal(np.asarray(as_jax(result)), expected)
 
 
 def test_structures():
@@ -148,7 +149,7 @@ def test_derivatives_of_structured_products_through_an_inverse(structure, n):
 
     for multiply in (lambda y, a: y @ a, lambda y, a: a @ y):
         expected = jax.grad(size)(x, dense, multiply)
-        got = jax.jit(jax.grad(lambda x, m=multiply: size(x, a, lambda y, a: m(sa.asarray(y), a).to_jax())))(x)
+        got = jax.jit(jax.grad(lambda x, m=multiply: size(x, a, lambda y, a: as_jax(m(sa.asarray(y), a)))))(x)
         np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9 * np.max(np.abs(expected)))
 
 
@@ -162,5 +163,5 @@ def test_a_circulant_system_beside_an_inverse(matrix):
         return jnp.linalg.inv(x.T if matrix == "its transpose" else x)
 
     expected = both(lambda b: jnp.linalg.solve(sa.Circulant(c).to_jax(), b), b)
-    got = jax.jit(lambda b: both(lambda b: sa.linalg.solve(sa.Circulant(c), sa.asarray(b)).to_jax(), b))(b)
+    got = jax.jit(lambda b: both(lambda b: as_jax(sa.linalg.solve(sa.Circulant(c), sa.asarray(b))), b))(b)
     np.testing.assert_allclose(got, expected, rtol=1e-9)

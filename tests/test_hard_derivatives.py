@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from derivatives import derivatives
 from hard_inputs import MATRICES
+from support import as_jax
 
 import structarrays as sa
 
@@ -141,10 +142,10 @@ class Line:
         """All derivatives by the library along one of the lines."""
 
         def solution(t):
-            return jnp.sum(self.left * sa.linalg.solve(self.at(t, directions), self.right).to_jax()).real
+            return jnp.sum(self.left * as_jax(sa.linalg.solve(self.at(t, directions), self.right))).real
 
         def logarithm(t):
-            return sa.linalg.slogdet(self.at(t, directions)).logabsdet.to_jax()
+            return as_jax(sa.linalg.slogdet(self.at(t, directions)).logabsdet)
 
         return [derivatives(f, 0.0, 1.0) for f in (solution, logarithm)]
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from derivatives import derivatives
+from support import as_jax
 from test_hard_derivatives import WAYS, Line
 
 import structarrays as sa
@@ -66,8 +67,8 @@ class Factorizations(Line):
         def value(name, t):
             a = self.at(t, directions)
             if name in SOLUTIONS:
-                return jnp.sum(self.left * SOLUTIONS[name](a, sa.asarray(self.right)).to_jax()).real
-            return jnp.sum(jnp.log(jnp.abs(PIVOTS[name](a).to_jax())))
+                return jnp.sum(self.left * as_jax(SOLUTIONS[name](a, sa.asarray(self.right)))).real
+            return jnp.sum(jnp.log(jnp.abs(as_jax(PIVOTS[name](a)))))
 
         return {name: derivatives(lambda t, name=name: value(name, t), 0.0, 1.0) for name in self.functions}
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from backward_errors import FACTOR, log_determinant
 from hard_inputs import MATRICES, N, smooth_kernel
+from support import as_jax
 
 import structarrays as sa
 
@@ -55,7 +56,7 @@ def test_solutions(name, matrix, rng):
     a = np.asarray(matrix)
     b = right_hand_sides(a, rng)
     bound = FACTOR * LOOSE.get(name, 1) * max(error_of_solution(a, np.linalg.solve(a, b), b), EPS)
-    for found in calls(lambda x: sa.linalg.solve(x, sa.asarray(b)).to_jax(), matrix):
+    for found in calls(lambda x: as_jax(sa.linalg.solve(x, sa.asarray(b))), matrix):
         assert error_of_solution(a, found, b) <= bound
 
 
@@ -81,7 +82,7 @@ def test_determinants(name, matrix):
         return float(abs(result[0] - sign) + abs(np.real(result[1]) - logarithm)) / sensitivity
 
     bound = FACTOR * max(error(np.linalg.slogdet(a)), EPS)
-    for found in calls(lambda x: jnp.stack([part.to_jax() for part in sa.linalg.slogdet(x)]), matrix):
+    for found in calls(lambda x: jnp.stack([as_jax(part) for part in sa.linalg.slogdet(x)]), matrix):
         assert error(np.asarray(found)) <= bound
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -89,7 +90,7 @@ def check(x, key):
         return
     result = x[key]
     assert result.shape == expected.shape and result.dtype == expected.dtype, (x, key, result.shape, expected.shape)
-    np.testing.assert_array_equal(np.asarray(result.to_jax()), expected)
+    np.testing.assert_array_equal(np.asarray(as_jax(result)), expected)
 
 
 @pytest.mark.costly
@@ -111,7 +112,7 @@ def test_reading_batches(key):
 def test_reading_under_jit(key):
     for x in with_backgrounds((2,)):
         expected = np.asarray(x.to_jax())[key]
-        np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x[key])(x).to_jax()), expected)
+        np.testing.assert_array_equal(np.asarray(as_jax(jax.jit(lambda x: x[key])(x))), expected)
 
 
 def test_classes_of_slices():
@@ -272,12 +273,12 @@ def test_writes_keep_the_narrowest_structure():
 def test_single_writes_do_not_reach_other_arrays():
     x = sa.tridiagonal(np.ones(5), np.ones(6), np.ones(5))
     y = copy.copy(x)
-    before = np.asarray(y.to_jax())
+    before = np.asarray(as_jax(y))
     for i in range(6):
         x[i, i] = 2.0
     x[0, 1] = 3.0
     x[0, 1] = 4.0
-    np.testing.assert_array_equal(np.asarray(y.to_jax()), before)
+    np.testing.assert_array_equal(np.asarray(as_jax(y)), before)
     assert float(x[0, 1]) == 4.0 and float(x[3, 3]) == 2.0
 
 
@@ -443,7 +444,7 @@ def test_writes_under_transforms():
     def filled(t):
         out = sa.zeros(3)
         out[1] = t * t
-        return sa.sum(out).to_jax()
+        return as_jax(sa.sum(out))
 
     assert float(jax.grad(filled)(3.0)) == 6.0
     assert np.asarray(jax.vmap(filled)(jnp.arange(3.0))).tolist() == [0, 1, 4]
@@ -525,7 +526,7 @@ def test_indices_may_be_structured(indices):
         expected = np.take(np.asarray(x), places, axis=0)
         np.testing.assert_array_equal(np.asarray(sa.take(x, indices, axis=0)), expected)
         np.testing.assert_array_equal(np.asarray(x[indices]), expected)
-        np.testing.assert_array_equal(jax.jit(lambda x, i: sa.take(x, i, axis=0).to_jax())(x, indices), expected)
+        np.testing.assert_array_equal(jax.jit(lambda x, i: as_jax(sa.take(x, i, axis=0)))(x, indices), expected)
     dense = np.arange(4.0).reshape(2, 2)
     found = sa.take_along_axis(sa.asarray(dense), indices, axis=0)
     np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(dense, places, axis=0))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -457,7 +457,7 @@ def test_gradients_have_the_structure_and_are_those_of_the_dense_computation(kin
         system = sa.assume(x, "positive_definite") if definite and xp is sa else x
         return xp.sum(xp.sin(linalg.solve(system, b))) + linalg.slogdet(x)[1] + xp.sum((x @ b) ** 2)
 
-    gradient = jax.grad(lambda x: f(x, sa.linalg, sa, b).to_jax())(x)
+    gradient = jax.grad(lambda x: as_jax(f(x, sa.linalg, sa, b)))(x)
     full = jax.grad(lambda a: f(a, jnp.linalg, jnp, b.to_jax()))(x.to_jax())
     assert sa.same_structure(gradient, x)
     if kind == "Identity":
@@ -493,9 +493,9 @@ def test_gradient_of_pinv(shape):
     a = make("Dense", shape, (2,), np.complex128)
 
     def f(a):
-        return jnp.sum(jnp.sin(sa.linalg.pinv(a, rtol=sa.asarray(1e-9)).to_jax()).real)
+        return jnp.sum(jnp.sin(as_jax(sa.linalg.pinv(a, rtol=sa.asarray(1e-9)))).real)
 
-    tangent = make("Dense", shape, (2,), np.complex128, seed=3).to_jax()
+    tangent = as_jax(make("Dense", shape, (2,), np.complex128, seed=3))
     _, change = jax.jvp(f, (a.to_jax(),), (tangent,))
     step = 1e-6
     finite = (f(a.to_jax() + step * tangent) - f(a.to_jax() - step * tangent)) / (2 * step)
@@ -532,7 +532,7 @@ def test_gradient_of_cholesky():
         lambda A, b: sa.exp(A) @ b,
         lambda A, b: sa.linalg.solve(sa.Diagonal(b), A) @ b,
         lambda A, b: sa.linalg.inv(sa.Diagonal(b)) @ b,
-        lambda A, b: jax.grad(lambda A: sa.sum(sa.linalg.solve(A, b)).to_jax())(A),
+        lambda A, b: jax.grad(lambda A: as_jax(sa.sum(sa.linalg.solve(A, b))))(A),
     ],
 )
 def test_memory_is_linear(f):
@@ -556,7 +556,7 @@ def test_a_million_unknowns():
     band = rng.normal(size=(3, n))
     A = sa.from_dia(band, (-1, 0, 1), (n, n))
     b = rng.normal(size=n)
-    product = np.asarray((A @ b).to_jax())
+    product = np.asarray(as_jax(A @ b))
     lower, main, upper = band[0, :-1], band[1], band[2, 1:]
     expected = main * b
     expected[1:] += lower * b[:-1]

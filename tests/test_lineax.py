@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays.testing import STRUCTURES, sample
@@ -230,7 +231,7 @@ def test_derivatives_and_transforms(name, rng):
     full, wanted = jax.grad(dense_objective, argnums=(0, 1))(jnp.asarray(host), b)
     close(by_vector, wanted, 1e-6)
     close(many, [dense_objective(host, b), dense_objective(host, 2 * b)], 1e-6)
-    _, pullback = jax.vjp(lambda *leaves: _rebuilt(A, leaves).to_jax(), *_numbers(A))
+    _, pullback = jax.vjp(lambda *leaves: as_jax(_rebuilt(A, leaves)), *_numbers(A))
     for found, expected in zip(_numbers(by_matrix), pullback(full), strict=True):
         close(found, expected, 1e-6)
 

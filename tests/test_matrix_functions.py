@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse.linalg
 from oracles import check_everywhere, close, dense, each, random
+from support import as_jax
 
 import structarrays as sa
 from structarrays._numerics import loops
@@ -117,7 +118,7 @@ def test_stacks_at_times():
         expected = np.stack([scipy.linalg.expm(t * dense(x)) @ columns for t in (0.0, 0.5, 1.0)])
         close(y, expected[..., 0] if b.ndim == 1 else expected)
     gradient = jax.grad(
-        lambda d: jnp.sum(sa.linalg.expm_multiply(sa.Banded([d], (0,), (6, 6)), np.ones(6), **times).to_jax())
+        lambda d: jnp.sum(as_jax(sa.linalg.expm_multiply(sa.Banded([d], (0,), (6, 6)), np.ones(6), **times)))
     )
     close(jax.vmap(gradient)(diagonal), 0.5 * np.exp(0.5 * diagonal) + np.exp(diagonal))
 
@@ -128,7 +129,7 @@ def test_derivatives_by_times():
     a = dense(x)
 
     def last(start, stop):
-        return jnp.sum(sa.linalg.expm_multiply(x, b, start, stop, num=4).to_jax()[-1])
+        return jnp.sum(as_jax(sa.linalg.expm_multiply(x, b, start, stop, num=4))[-1])
 
     expected = np.sum(a @ scipy.linalg.expm(0.7 * a) @ b)
     close(jax.grad(last, argnums=(0, 1))(0.2, 0.7), (0.0, expected), 1e-10)
@@ -307,7 +308,7 @@ def test_norms_of_exponents(size):
 def test_a_stack_of_very_different_norms():
     a = np.stack([s * (random(5, 5) - random(5, 5).T) for s in (0.0, 1e-3, 1.0, 1e4)])
     close(sa.linalg.expm(a), scipy.linalg.expm(a), 1e-8)
-    gradients = jax.vmap(jax.grad(lambda x: jnp.sum(sa.linalg.expm(x).to_jax() ** 2)))(a[:3])
+    gradients = jax.vmap(jax.grad(lambda x: jnp.sum(as_jax(sa.linalg.expm(x)) ** 2)))(a[:3])
     for x, gradient in zip(a[:3], gradients, strict=True):
         close(gradient, jax.grad(lambda x: jnp.sum(jax.scipy.linalg.expm(x) ** 2))(x), 1e-8)
 
@@ -336,7 +337,7 @@ def test_special_values():
 def test_matrices_without_a_root(x):
     with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no square root"):
         sa.linalg.sqrtm(x)
-    assert np.any(np.isnan(jax.jit(lambda x: sa.linalg.sqrtm(x).to_jax())(x)))
+    assert np.any(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.sqrtm(x)))(x)))
 
 
 @pytest.mark.parametrize(
@@ -360,7 +361,7 @@ def test_second_derivatives():
     v, a = random(6), random(6, 6)
 
     def action(t):
-        return jnp.sum(sa.linalg.expm_multiply(sa.tridiagonal(a[0, :5] * t, v * t, a[1, :5]), v).to_jax())
+        return jnp.sum(as_jax(sa.linalg.expm_multiply(sa.tridiagonal(a[0, :5] * t, v * t, a[1, :5]), v)))
 
     def exponential(t):
         band = jnp.diag(v * t) + jnp.diag(a[0, :5] * t, -1) + jnp.diag(a[1, :5], 1)
@@ -371,14 +372,14 @@ def test_second_derivatives():
     spd = a @ a.T + np.eye(6)
 
     def root(t):
-        return jnp.sum(sa.linalg.sqrtm(sa.assume(sa.asarray(spd * t), "positive_definite")).to_jax())
+        return jnp.sum(as_jax(sa.linalg.sqrtm(sa.assume(sa.asarray(spd * t), "positive_definite"))))
 
     close(jax.grad(root)(4.0), np.sum(scipy.linalg.sqrtm(spd)) / 4)
     close(jax.grad(jax.grad(root))(4.0), -np.sum(scipy.linalg.sqrtm(spd)) / 32)
 
 
 def test_derivative_where_eigenvalues_coincide():
-    gradient = jax.grad(lambda a: jnp.sum(sa.linalg.sqrtm(sa.assume(sa.asarray(a), "positive_definite")).to_jax()))(
+    gradient = jax.grad(lambda a: jnp.sum(as_jax(sa.linalg.sqrtm(sa.assume(sa.asarray(a), "positive_definite")))))(
         4 * jnp.eye(3)
     )
     close(gradient, np.full((3, 3), 0.25))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -39,17 +40,17 @@ def kronecker(rng):
 
 CASES = {
     "to_dense": (lambda x: x.to_jax(), low_rank),
-    "sum": (lambda x: sa.sum(x, axis=0).to_jax(), low_rank),
-    "var": (lambda x: sa.var(x, axis=0).to_jax(), low_rank),
-    "product": (lambda x: (x @ sa.ones(6, dtype=sa.float32)).to_jax(), low_rank),
-    "product with a Kronecker product": (lambda x: (x @ sa.ones(6, dtype=sa.float32)).to_jax(), kronecker),
-    "solve": (lambda x: sa.linalg.solve(x + 4 * sa.eye(6, dtype=sa.float32), sa.ones(6)).to_jax(), low_rank),
-    "slogdet": (lambda x: sa.linalg.slogdet(x + 4 * sa.eye(6, dtype=sa.float32)).logabsdet.to_jax(), low_rank),
-    "expm": (lambda x: sa.linalg.expm(x).to_jax(), lambda rng: sa.asarray(matrix(rng, 5, 5))),
-    "matrix_power": (lambda x: sa.linalg.matrix_power(x, 5).to_jax(), lambda rng: sa.asarray(matrix(rng, 5, 5))),
-    "qr": (lambda x: sa.linalg.qr(x)[1].to_jax(), lambda rng: sa.asarray(matrix(rng, 5, 3))),
+    "sum": (lambda x: as_jax(sa.sum(x, axis=0)), low_rank),
+    "var": (lambda x: as_jax(sa.var(x, axis=0)), low_rank),
+    "product": (lambda x: as_jax(x @ sa.ones(6, dtype=sa.float32)), low_rank),
+    "product with a Kronecker product": (lambda x: as_jax(x @ sa.ones(6, dtype=sa.float32)), kronecker),
+    "solve": (lambda x: as_jax(sa.linalg.solve(x + 4 * sa.eye(6, dtype=sa.float32), sa.ones(6))), low_rank),
+    "slogdet": (lambda x: as_jax(sa.linalg.slogdet(x + 4 * sa.eye(6, dtype=sa.float32)).logabsdet), low_rank),
+    "expm": (lambda x: as_jax(sa.linalg.expm(x)), lambda rng: sa.asarray(matrix(rng, 5, 5))),
+    "matrix_power": (lambda x: as_jax(sa.linalg.matrix_power(x, 5)), lambda rng: sa.asarray(matrix(rng, 5, 5))),
+    "qr": (lambda x: as_jax(sa.linalg.qr(x)[1]), lambda rng: sa.asarray(matrix(rng, 5, 3))),
     "inverse of a block-diagonal matrix": (
-        lambda x: (sa.linalg.inv(x) @ sa.ones(6, dtype=sa.float32)).to_jax(),
+        lambda x: as_jax(sa.linalg.inv(x) @ sa.ones(6, dtype=sa.float32)),
         lambda rng: sa.BlockDiagonal(matrix(rng, 2, 3, 3)),
     ),
 }
@@ -78,15 +79,15 @@ def test_mapped_functions(rng):
     """JAX traces the rules of `custom_vmap` after the function that contains them."""
     stack = matrix(rng, 2, 4, 4)
     for function in (sa.linalg.sqrtm, sa.linalg.expm, sa.linalg.inv):
-        program = jax.make_jaxpr(jax.vmap(lambda a, function=function: function(sa.asarray(a)).to_jax()))(stack)
+        program = jax.make_jaxpr(jax.vmap(lambda a, function=function: as_jax(function(sa.asarray(a)))))(stack)
         assert "precision=None" not in str(program)
 
 
 def test_products_of_dense_arrays_are_those_of_jax(rng):
     a = sa.asarray(matrix(rng, 4, 4))
-    assert products(lambda a: (a @ a).to_jax(), a) == [False]
+    assert products(lambda a: as_jax(a @ a), a) == [False]
     with jax.default_matmul_precision("highest"):
-        assert products(lambda a: (a @ a).to_jax(), a) == [True]
+        assert products(lambda a: as_jax(a @ a), a) == [True]
 
 
 def test_the_precision_of_users_holds_for_products(rng):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -360,7 +360,7 @@ def test_where_is_differentiable():
     condition = sa.asarray([True, False, True])
 
     def f(x):
-        return sa.sum(sa.where(condition, x * x, 3.0 * x)).to_jax()
+        return as_jax(sa.sum(sa.where(condition, x * x, 3.0 * x)))
 
     assert np.array_equal(jax.grad(f)(jnp.asarray([1.0, 2.0, 3.0])), [2.0, 3.0, 6.0])
 

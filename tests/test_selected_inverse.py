@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -43,7 +44,7 @@ def test_banded(offsets, batch, dominant, dtype, rng):
     assert isinstance(z, sa.Banded) and z.offsets == offsets and z.dtype == x.dtype
     tolerance = 1e-4 if dtype == "float32" else 1e-8
     np.testing.assert_allclose(
-        z.to_jax(), at_pattern(inverse, offsets), rtol=tolerance, atol=tolerance * np.abs(inverse).max()
+        as_jax(z), at_pattern(inverse, offsets), rtol=tolerance, atol=tolerance * np.abs(inverse).max()
     )
 
 
@@ -52,8 +53,8 @@ def test_other_structures(rng):
     a, b = banded(rng, 5, (-1, 0, 1), 4.0), banded(rng, 4, (-2, 0, 1), 4.0)
     z = sa.linalg.selected_inverse(sa.Kronecker(a, b))
     assert type(z) is sa.Kronecker and all(type(f) is sa.Banded for f in z.factors)
-    parts = [at_pattern(np.linalg.inv(np.array(f.to_jax())), f.offsets) for f in (a, b)]
-    np.testing.assert_allclose(z.to_jax(), np.kron(*parts), atol=1e-13)
+    parts = [at_pattern(np.linalg.inv(np.array(as_jax(f))), f.offsets) for f in (a, b)]
+    np.testing.assert_allclose(as_jax(z), np.kron(*parts), atol=1e-13)
     for x in (
         sa.asarray(rng.normal(size=(4, 4))),
         sa.BlockDiagonal(rng.normal(size=(3, 2, 2))),
@@ -62,7 +63,7 @@ def test_other_structures(rng):
         sa.Toeplitz(0.5 ** np.arange(300.0)),
     ):
         z = sa.linalg.selected_inverse(x)
-        np.testing.assert_allclose(z.to_jax(), np.linalg.inv(np.array(x.to_jax())), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(as_jax(z), np.linalg.inv(np.array(x.to_jax())), rtol=1e-9, atol=1e-11)
 
 
 def test_sparse_matrices_at_the_places_of_the_transpose(rng):
@@ -75,8 +76,8 @@ def test_sparse_matrices_at_the_places_of_the_transpose(rng):
     inverse = np.linalg.inv(a)
     z = sa.linalg.selected_inverse(x)
     assert type(z) is sa.Sparse and z.nnz == x.nnz
-    np.testing.assert_allclose(z.to_jax(), np.where(a.T != 0, inverse, 0), atol=1e-13)
-    np.testing.assert_allclose(sa.linalg.diagonal(z).to_jax(), np.diag(inverse), atol=1e-13)
+    np.testing.assert_allclose(as_jax(z), np.where(a.T != 0, inverse, 0), atol=1e-13)
+    np.testing.assert_allclose(as_jax(sa.linalg.diagonal(z)), np.diag(inverse), atol=1e-13)
     mapped = jax.jit(jax.vmap(sa.linalg.selected_inverse))(sa.stack([x, 2 * x]))
     np.testing.assert_allclose(mapped.to_jax()[1], np.where(a.T != 0, inverse, 0) / 2, atol=1e-13)
     a[:, 7] = 0
@@ -107,7 +108,7 @@ def test_derivatives_and_maps(rng):
     x = banded(rng, 7, (-1, 0, 2), 6.0)
 
     def ours(x):
-        return jnp.sum(sa.linalg.diagonal(sa.linalg.selected_inverse(x)).to_jax() ** 2)
+        return jnp.sum(as_jax(sa.linalg.diagonal(sa.linalg.selected_inverse(x))) ** 2)
 
     def dense(x):
         return jnp.sum(jnp.diagonal(jnp.linalg.inv(x.to_jax())) ** 2)
@@ -116,7 +117,7 @@ def test_derivatives_and_maps(rng):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
     many = banded(rng, 7, (-1, 0, 2), 6.0, batch=(3,))
     mapped = jax.vmap(sa.linalg.selected_inverse)(many)
-    np.testing.assert_allclose(mapped.to_jax(), sa.linalg.selected_inverse(many).to_jax(), atol=1e-14)
+    np.testing.assert_allclose(mapped.to_jax(), as_jax(sa.linalg.selected_inverse(many)), atol=1e-14)
 
 
 def test_memory_and_a_million_rows():

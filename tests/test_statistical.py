@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays._functions.statistical import PROD
@@ -174,7 +175,7 @@ def test_more_diagonals_than_are_fused(rng):
     x = with_background(rng, banded(rng, tuple(range(-29, 30)), (33, 31), (), "float64"))
     for name, axis in itertools.product(("sum", "max", "var"), (-1, -2)):
         want = getattr(np, name)(np.asarray(x.to_jax()), axis=axis)
-        assert_close(getattr(sa, name)(x, axis=axis).to_jax(), want, f"{name} {axis}")
+        assert_close(as_jax(getattr(sa, name)(x, axis=axis)), want, f"{name} {axis}")
 
 
 # ---- special values ----------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def test_special_values_are_those_of_the_dense_array(where, value, rng):
     else:
         x = x.rebuild(x.entries, jnp.asarray([1.0, value]))
     todo = [call for call in calls(x) if not call[2]]
-    results = jax.jit(lambda x: [compute(x, *call).to_jax() for call in todo])(x)
+    results = jax.jit(lambda x: [as_jax(compute(x, *call)) for call in todo])(x)
     for call, got in zip(todo, results, strict=True):
         assert_close(got, expected(np.asarray(x.to_jax()), *call), str(call))
 
@@ -203,14 +204,14 @@ def test_a_background_takes_part_only_where_an_entry_is_not_stored(rng):
     x = banded(rng, (-1, 0, 1), (3, 3), (), "float64")
     x = x.rebuild(x.entries, jnp.asarray(np.nan))
     for name in ("sum", "prod", "max", "min", "mean", "var", "std"):
-        got = np.asarray(getattr(sa, name)(x, axis=-1).to_jax())
+        got = np.asarray(as_jax(getattr(sa, name)(x, axis=-1)))
         assert list(np.isnan(got)) == [True, False, True], name  # the middle row is stored as a whole
 
 
 def test_a_product_meets_the_zeros_before_it_overflows():
     x = sa.Diagonal(jnp.full(100, 1e300))
     assert float(sa.prod(x)) == 0.0
-    assert not sa.prod(sa.tridiagonal([1e300] * 3, [1e300] * 4, [1e300] * 3), axis=-1).to_jax().any()
+    assert not as_jax(sa.prod(sa.tridiagonal([1e300] * 3, [1e300] * 4, [1e300] * 3), axis=-1)).any()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float64", "complex64"])
@@ -247,7 +248,7 @@ def test_derivatives_of_powers_by_counts_that_are_not_static(value):
 def test_products_of_sparse_integers_in_a_batch_compile():
     rows, columns = [[0, 0, 1, 1, 2, 2, 3]] * 2, [[0, 1, 0, 1, 0, 1, 0]] * 2
     x = sa.Sparse(np.arange(1, 15, dtype="int8").reshape(2, 7), (np.asarray(rows), np.asarray(columns)), (4, 2))
-    np.testing.assert_array_equal(sa.prod(x, axis=-1).to_jax(), [[2, 12, 30, 0], [72, 110, 156, 0]])
+    np.testing.assert_array_equal(as_jax(sa.prod(x, axis=-1)), [[2, 12, 30, 0], [72, 110, 156, 0]])
 
 
 def test_extrema_of_large_arrays_propagate_nan():
@@ -256,13 +257,13 @@ def test_extrema_of_large_arrays_propagate_nan():
         x = sa.tridiagonal(jnp.ones(n - 1), jnp.ones(n).at[position].set(jnp.nan), jnp.ones(n - 1))
         for f in (sa.max, sa.min):
             assert np.isnan(float(f(x)))
-            assert list(np.flatnonzero(np.isnan(np.asarray(f(x, axis=-1).to_jax())))) == [position]
+            assert list(np.flatnonzero(np.isnan(np.asarray(as_jax(f(x, axis=-1)))))) == [position]
 
 
 def test_integer_sums_wrap_as_the_dense_ones():
     x = sa.Fill(jnp.asarray(2**31 - 5, "int32"), (300, 300))
     want = np.sum(np.asarray(x.to_jax()), dtype="int32")
-    assert sa.sum(x, dtype=sa.int32).to_jax() == want
+    assert as_jax(sa.sum(x, dtype=sa.int32)) == want
 
 
 def test_the_variance_does_not_cancel(rng):
@@ -270,7 +271,7 @@ def test_the_variance_does_not_cancel(rng):
     x = sa.Banded([data[0, :5], data[1], data[2, :5]], (-1, 0, 1), (6, 6))
     x = x.rebuild(x.entries, jnp.asarray(1e8))
     for axis in (-1, -2, None):
-        assert_close(sa.var(x, axis=axis).to_jax(), np.var(np.asarray(x.to_jax()), axis=axis), str(axis), rtol=1e-6)
+        assert_close(as_jax(sa.var(x, axis=axis)), np.var(np.asarray(x.to_jax()), axis=axis), str(axis), rtol=1e-6)
 
 
 # ---- cumulative reductions and differences -----------------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_cumulative_reductions_equal_numpy(name, case, rng):
             result = getattr(sa, name)(x, axis=axis, include_initial=initial)
             want = getattr(np, name)(matrix, axis=axis, include_initial=initial)
             assert result.dtype == want.dtype
-            assert_close(result.to_jax(), want, f"{axis} {initial}")
+            assert_close(as_jax(result), want, f"{axis} {initial}")
             if axis % x.ndim >= batch:
                 assert type(result) is sa.Dense
             else:
@@ -312,7 +313,7 @@ def test_differences_of_bands(rng):
     differences = jax.jit(lambda arrays: {c: [sa.diff(x, axis=axis) for axis in (-2, -1)] for c, x in arrays.items()})
     for case, found in differences(arrays).items():
         for axis, result in zip((-2, -1), found, strict=True):
-            assert_close(result.to_jax(), np.diff(np.asarray(arrays[case].to_jax()), axis=axis), f"{case} {axis}")
+            assert_close(as_jax(result), np.diff(np.asarray(arrays[case].to_jax()), axis=axis), f"{case} {axis}")
 
 
 @pytest.mark.parametrize("case", MAKE)
@@ -324,7 +325,7 @@ def test_differences_equal_numpy(case, rng):
         results = jax.jit(lambda x: [sa.diff(x, axis=axis, n=n) for axis, n in todo])(x)
     for (axis, n), result in zip(todo, results, strict=True):
         want = np.diff(matrix, axis=axis, n=n)
-        assert_close(result.to_jax(), want, f"{axis} {n}")
+        assert_close(as_jax(result), want, f"{axis} {n}")
         if type(x) in (sa.Dense, sa.Fill) or axis < x.ndim - 2 or n == 0:
             assert type(result) is type(x)
         else:
@@ -339,7 +340,7 @@ def test_differences_keep_the_dtype(dtype, rng):
         x = MAKE[case](rng, dtype)
         result = sa.diff(x)
         assert result.dtype == dtype
-        assert_close(result.to_jax(), np.diff(np.asarray(x.to_jax())), case)
+        assert_close(as_jax(result), np.diff(np.asarray(x.to_jax())), case)
 
 
 def test_second_differences_of_the_identity_are_banded():
@@ -352,9 +353,9 @@ def test_second_differences_of_the_identity_are_banded():
 def test_differences_with_neighbours(rng):
     x, before, after = (np.asarray(values(rng, shape, "float64")) for shape in ((3, 4), (3, 2), (3, 1)))
     got = sa.diff(sa.asarray(x), prepend=sa.asarray(before), append=sa.asarray(after))
-    assert_close(got.to_jax(), np.diff(x, prepend=before, append=after), "both")
+    assert_close(as_jax(got), np.diff(x, prepend=before, append=after), "both")
     got = sa.diff(sa.asarray(x), n=2, append=sa.asarray(after))
-    assert_close(got.to_jax(), np.diff(x, n=2, append=after), "append")
+    assert_close(as_jax(got), np.diff(x, n=2, append=after), "append")
     got = sa.diff(sa.asarray(x), n=0, append=sa.asarray(after))
     assert got.shape == (3, 5)
 
@@ -369,7 +370,7 @@ def test_derivatives_are_those_of_the_dense_array(name, rng):
         for axis in axes:
 
             def structured(x, axis=axis):
-                return jnp.sum(jnp.cos(getattr(sa, name)(x, axis=axis).to_jax()))
+                return jnp.sum(jnp.cos(as_jax(getattr(sa, name)(x, axis=axis))))
 
             def dense(x, axis=axis):
                 return jnp.sum(jnp.cos(getattr(jnp, name)(x.to_jax(), axis=axis)))

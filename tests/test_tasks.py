@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays._core.dispatch import contexts
@@ -21,7 +22,7 @@ def times_infinity(D):
 
 def weak_zeros(function=times_infinity) -> bool:
     """Whether structural zeros count as ordinary zeros in a product under the current policy."""
-    return bool(np.isnan(function(sa.Diagonal([1.0, 2.0])).to_jax()[0, 1]))
+    return bool(np.isnan(as_jax(function(sa.Diagonal([1.0, 2.0])))[0, 1]))
 
 
 def forbidden(function=sa.sort) -> bool:
@@ -161,7 +162,7 @@ def test_a_function_without_arrays_is_not_compiled_under_the_policies_of_another
             await turn()
 
     async def compiles(turn):
-        function = jax.jit(lambda t, *arrays: (D * t).to_jax())
+        function = jax.jit(lambda t, *arrays: as_jax(D * t))
         with pytest.raises(RuntimeError, match="policies of another task or thread, which differ in strong_zeros"):
             function(jnp.inf)
         seen.append(float(function(jnp.inf, D)[0, 1]))

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -65,7 +66,7 @@ def test_parameters_of_structured_arrays(A):
     with sa.densify("error"):
         tensors = [torch.from_dlpack(leaf) for leaf in leaves]
         doubled = [2 * t if t.is_floating_point() else t for t in tensors]
-        B = jax.tree.unflatten(structure, [sa.from_dlpack(t).to_jax() for t in doubled])
+        B = jax.tree.unflatten(structure, [as_jax(sa.from_dlpack(t)) for t in doubled])
     assert sa.same_structure(A, B)
     factor = 4 if isinstance(A, sa.Kronecker) else 2
     np.testing.assert_array_equal(np.asarray(B), factor * np.asarray(A))

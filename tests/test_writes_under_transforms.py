@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from support import as_jax
 
 import structarrays as sa
 from structarrays._core.dispatch.tracing import compiling
@@ -173,7 +174,7 @@ def test_values_and_derivatives_of_writes_inside():
         out[1, 1] = t * t
         out[2, 2] = out[1, 1] * t
         out *= 2.0
-        return sa.sum(out).to_jax()
+        return as_jax(sa.sum(out))
 
     p = np.polynomial.Polynomial([2.0, 0.0, 2.0, 2.0])
     for run in (lambda g: g, jax.jit):
@@ -192,7 +193,7 @@ def test_an_array_of_an_outer_transformation_is_outside_for_an_inner_one(outer, 
         with pytest.raises(RuntimeError, match="return the new value"):
             TRANSFORMS[inner](ignored(lambda s: made.__setitem__((0, 1), s)))
         made[0, 2] = t
-        return sa.sum(made).to_jax()
+        return as_jax(sa.sum(made))
 
     TRANSFORMS[outer](f)
 
@@ -205,7 +206,7 @@ def test_an_outer_value_may_be_written_inside_an_inner_transformation():
             made = sa.zeros(3)
             made[0] = t
             made[1] = s
-            return sa.sum(made * made).to_jax()
+            return as_jax(sa.sum(made * made))
 
         return jnp.sum(jax.vmap(g)(jnp.arange(3.0)))
 
@@ -218,7 +219,7 @@ def test_arrays_made_in_rules_of_derivatives():
     def square(t):
         made = sa.zeros(2)
         made[0] = t
-        return (made[0] * made[0]).to_jax()
+        return as_jax(made[0] * made[0])
 
     @square.defjvp
     def rule(primals, tangents):
@@ -226,7 +227,7 @@ def test_arrays_made_in_rules_of_derivatives():
         value, tangent = sa.zeros(1), sa.zeros(1)  # JAX wants the tangent to be linear in the tangents
         value[0] = 2.0 * t
         tangent[0] = dt
-        return square(t), (value[0] * tangent[0]).to_jax()
+        return square(t), as_jax(value[0] * tangent[0])
 
     @jax.custom_vjp
     def cube(t):
@@ -289,7 +290,7 @@ def test_without_knowledge_of_traces_no_traced_value_escapes(monkeypatch):
 
 def write_and_sum(x, value):
     x[1] = value
-    return sa.sum(x).to_jax()
+    return as_jax(sa.sum(x))
 
 
 @pytest.mark.parametrize("name", ["RUNNING", "EvalTrace"])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.sparse.linalg import cg
 from scipy.linalg import toeplitz
+from support import as_jax
 
 import structarrays as sa
 from devices.arrays import N, explicit, meshes, sharding, structures
@@ -81,15 +82,15 @@ def _transformed(name: str) -> dict:
     scale = sa.reshape(sa.arange(1.0, 9.0), (8, 1, 1))
 
     def loss(A, x):
-        return sa.sum((A @ x) ** 2).to_jax()
+        return as_jax(sa.sum((A @ x) ** 2))
 
     def iterated(A, x):
         def step(carry, _):
             A, x = carry
-            return (A, A @ x), sa.sum(x).to_jax()
+            return (A, A @ x), as_jax(sa.sum(x))
 
         (A, x), sums = jax.lax.scan(step, (A, x), None, length=3)
-        return (A @ x).to_jax(), sums
+        return as_jax(A @ x), sums
 
     programs = {
         "jit": lambda A, stack, x: jax.jit(loss)(A, x),
@@ -113,7 +114,7 @@ def by_background(kind: str) -> tuple:
 
     def loss(c, A, x):
         leaves, tree = jax.tree.flatten(A)
-        return sa.sum((jax.tree.unflatten(tree, [*leaves[:-1], c]) @ x) ** 2).to_jax()
+        return as_jax(sa.sum((jax.tree.unflatten(tree, [*leaves[:-1], c]) @ x) ** 2))
 
     A = structures()["Banded + background"]
     i = np.arange(A.shape[0])
@@ -206,7 +207,7 @@ def with_jax(kind: str) -> dict:
 
 def _spec(result) -> tuple:
     """How the type of a result says that it is divided."""
-    return tuple(jax.typeof(result.to_jax() if isinstance(result, sa.Array) else result).sharding.spec)
+    return tuple(jax.typeof(as_jax(result) if isinstance(result, sa.Array) else result).sharding.spec)
 
 
 def _with_jax() -> dict:

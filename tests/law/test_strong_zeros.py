@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays._core.families.factored import Factored
@@ -97,7 +98,7 @@ def special(structure, seed, dtype="float64", core=(4, 4)):
 
 def same(got, want):
     """Equal with NaN and infinities; values to rounding."""
-    got = np.asarray(got.to_jax())
+    got = np.asarray(as_jax(got))
     assert got.shape == want.shape and got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
 

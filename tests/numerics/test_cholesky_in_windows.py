@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import as_jax
 
 import structarrays as sa
 from structarrays._numerics import cholesky_in_windows
@@ -110,7 +111,7 @@ class TestCholesky:
         skew *= np.abs(np.subtract.outer(np.arange(100), np.arange(100))) <= W
         A = self.banded(dense + skew - np.swapaxes(skew, -1, -2))
         for function in (sa.linalg.cholesky, jax.jit(sa.linalg.cholesky), jax.vmap(sa.linalg.cholesky)):
-            np.testing.assert_allclose(np.asarray(function(A).to_jax()), np.linalg.cholesky(dense), atol=1e-11)
+            np.testing.assert_allclose(np.asarray(as_jax(function(A))), np.linalg.cholesky(dense), atol=1e-11)
 
     def test_missing_diagonals(self, rng, short):
         """Diagonals that are not stored are zero, also on one side."""
@@ -118,13 +119,13 @@ class TestCholesky:
         values = [rng.normal(size=n - abs(k)) + 9 * (k == 0) for k in offsets]
         A = sa.Banded(values, offsets, (n, n))
         dense = np.asarray(A.to_jax())
-        found = np.asarray(jax.jit(sa.linalg.cholesky)(A).to_jax())
+        found = np.asarray(as_jax(jax.jit(sa.linalg.cholesky)(A)))
         np.testing.assert_allclose(found, np.linalg.cholesky((dense + dense.T) / 2), atol=1e-13)
 
     def test_one_bad_matrix_of_a_batch(self, rng, short):
         dense = np.stack([definite(rng, 100, W) for _ in range(3)])
         dense[1, 60, 60] = -1
-        found = np.asarray(jax.jit(lambda A: sa.linalg.cholesky(A).to_jax())(self.banded(dense)))
+        found = np.asarray(jax.jit(lambda A: as_jax(sa.linalg.cholesky(A)))(self.banded(dense)))
         assert np.isnan(np.diagonal(found[1])).all()
         for i in (0, 2):
             np.testing.assert_allclose(found[i], np.linalg.cholesky(dense[i]), atol=1e-11)
@@ -134,7 +135,7 @@ class TestCholesky:
     def test_nan_raises_nothing(self, rng, short):
         dense = definite(rng, 100, W)
         dense[60, 60] = np.nan
-        assert np.isnan(np.diagonal(np.asarray(sa.linalg.cholesky(self.banded(dense)).to_jax()))[60:]).all()
+        assert np.isnan(np.diagonal(np.asarray(as_jax(sa.linalg.cholesky(self.banded(dense)))))[60:]).all()
 
     def test_derivatives(self, rng, short):
         """First and second, of a matrix that is not Hermitian, against JAX's dense factor."""
@@ -143,7 +144,7 @@ class TestCholesky:
 
         def ours(t):
             factor = sa.linalg.cholesky(self.banded_jax(jnp.asarray(dense) + t * direction))
-            return jnp.sum(jnp.sin(factor.to_jax()))
+            return jnp.sum(jnp.sin(as_jax(factor)))
 
         def expected(t):
             a = jnp.asarray(dense) + t * direction

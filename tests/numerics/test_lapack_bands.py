@@ -63,7 +63,7 @@ def banded(values, kl, ku, n=N):
 def definite(rng, w, dtype="float64", batch=(), n=N):
     """A Hermitian positive definite band with small and large eigenvalues."""
     below = diagonals(rng, w, 0, dtype, batch, n, dominant=1.0)
-    factor = np.asarray(banded(below, w, 0, n).to_jax())
+    factor = np.asarray(as_jax(banded(below, w, 0, n)))
     dense = factor @ np.conj(np.swapaxes(factor, -1, -2)) + 0.1 * np.eye(n, dtype=dtype)
     values = [np.diagonal(dense, k, -2, -1) for k in range(-w, w + 1)]
     return sa.assume(banded(values, w, w, n), "positive_definite"), dense.astype(dtype)
@@ -94,7 +94,7 @@ class TestSystems:
         b = rng.normal(size=(*batch, N, k)).astype(dtype)
         x = run(where, lambda A, b: sa.linalg.solve(A, b), A, sa.asarray(b))
         assert backward_error(dense, x, b) < 20
-        lower = run(where, lambda A: sa.linalg.cholesky(A).to_jax(), A)
+        lower = run(where, lambda A: as_jax(sa.linalg.cholesky(A)), A)
         np.testing.assert_allclose(lower, np.linalg.cholesky(dense), atol=2e3 * np.finfo(dtype).eps)
 
     @pytest.mark.parametrize("kind", ["general", "definite"])
@@ -107,7 +107,7 @@ class TestSystems:
         np.testing.assert_allclose(solve(A, b), np.linalg.solve(dense, b[..., None])[..., 0], rtol=1e-8, atol=1e-9)
         many = jax.jit(jax.vmap(lambda b: sa.linalg.solve(A[0], b)))(jnp.asarray(b))
         np.testing.assert_allclose(many, np.linalg.solve(dense[0], b.T).T, rtol=1e-8, atol=1e-9)
-        for function in (solve, jax.jit(jax.vmap(lambda A: sa.linalg.slogdet(A).logabsdet.to_jax()))):
+        for function in (solve, jax.jit(jax.vmap(lambda A: as_jax(sa.linalg.slogdet(A).logabsdet)))):
             arguments = (A, b) if function is solve else (A,)
             if kind == "general" or function is solve:
                 assert calls_host(function, *arguments) == 1
@@ -214,7 +214,7 @@ def test_determinants_and_their_derivatives(rng, where, dtype):
     np.testing.assert_allclose(found.sign, sign, atol=tolerance)
     np.testing.assert_allclose(found.logabsdet, logarithm, atol=tolerance)
     if dtype == "float64":
-        gradient = run(where, jax.grad(lambda A: sa.linalg.slogdet(A).logabsdet.to_jax()), A)
+        gradient = run(where, jax.grad(lambda A: as_jax(sa.linalg.slogdet(A).logabsdet)), A)
         inverse = np.linalg.inv(dense).T
         for k in (-8, 0, 9):
             np.testing.assert_allclose(gradient.diagonal(k), np.diagonal(inverse, k), rtol=1e-7, atol=1e-9)
@@ -225,7 +225,7 @@ def test_derivative_of_a_cholesky_factor(rng):
     values = [np.asarray(D.diagonal(k)) for k in range(-14, 15)]
 
     def trace(values):
-        return sa.sum(sa.linalg.cholesky(banded(values, 14, 14))).to_jax()
+        return as_jax(sa.sum(sa.linalg.cholesky(banded(values, 14, 14))))
 
     with sa.host_calls(False):
         expected = jax.jit(jax.grad(trace))(values)
@@ -261,7 +261,7 @@ class TestHostCalls:
 
     def test_a_compiled_function_is_traced_again_under_the_other_policy(self, rng):
         A = banded(diagonals(rng, 9, 9), 9, 9)
-        solve = jax.jit(lambda A: sa.linalg.solve(A, sa.ones(N)).to_jax())
+        solve = jax.jit(lambda A: as_jax(sa.linalg.solve(A, sa.ones(N))))
         assert calls_host(solve, A) == 1
         with_host = solve(A)
         with sa.host_calls(False):

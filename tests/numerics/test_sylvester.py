@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from jax import export
+from support import as_jax
 
 import structarrays as sa
 from structarrays._numerics import sylvester
@@ -23,7 +24,7 @@ def dense_sum(a, b):
 
 
 def solve(a, b, c):
-    return sa.linalg.solve(sa.KroneckerSum(a, b), sa.asarray(c)).to_jax()
+    return as_jax(sa.linalg.solve(sa.KroneckerSum(a, b), sa.asarray(c)))
 
 
 def calls_host(function, *arguments):
@@ -146,7 +147,7 @@ class TestSquareRoots:
         a += 6 * np.eye(8)
 
         def root(a):
-            return sa.linalg.sqrtm(sa.asarray(a)).to_jax()
+            return as_jax(sa.linalg.sqrtm(sa.asarray(a)))
 
         def value(a):
             return jnp.sum(jnp.abs(root(a) - 1) ** 2)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from functions import FUNCTIONS, function
+from support import as_jax
 
 import structarrays as sa
 from structarrays._core.array.base import Array
@@ -34,7 +35,7 @@ def operands(structure, section, batch=(), dtype="float64"):
 def dense(value):
     """Results with every array in its dense form."""
     return jax.tree.map(
-        lambda v: v.to_jax() if isinstance(v, Array) else v, value, is_leaf=lambda v: isinstance(v, Array)
+        lambda v: as_jax(v) if isinstance(v, Array) else v, value, is_leaf=lambda v: isinstance(v, Array)
     )
 
 

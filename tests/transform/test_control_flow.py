@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec
+from support import as_jax
 
 import structarrays as sa
 from structarrays.transform import control_flow
@@ -37,7 +38,7 @@ def agrees(program, A, *args, gradient=True):
     def loss(run, expand):
         def number(A, *args):
             results = jax.tree.leaves(run(expand(A), *args), is_leaf=is_array)
-            return sum(jnp.sum(jnp.sin(r.to_jax() if is_array(r) else r)) for r in results)
+            return sum(jnp.sum(jnp.sin(as_jax(r) if is_array(r) else r)) for r in results)
 
         return number
 
@@ -290,7 +291,7 @@ def test_custom_jvp_with_a_result_of_integers(A):
     same([value.to_jax() for value in found], jax.jvp(frexp, (A.to_jax(),), (A.to_jax(),)))
     leaves, tree = jax.tree.flatten(A)
     found = jax.grad(lambda values: sa.sum(sa.structured(frexp)(tree.unflatten(values)) ** 2))(leaves)
-    expected = jax.grad(lambda values: jnp.sum(frexp(tree.unflatten(values).to_jax()) ** 2))(leaves)
+    expected = jax.grad(lambda values: jnp.sum(frexp(as_jax(tree.unflatten(values))) ** 2))(leaves)
     same(found, expected)
 
 
@@ -345,8 +346,8 @@ def test_custom_jvp_with_a_dense_tangent_of_a_sum_of_kronecker_products(dtype):
     def loss(run, expand):
         return lambda leaves: jnp.sum(jnp.abs(expand(run(tree.unflatten(leaves)))) ** 4)
 
-    found = jax.grad(loss(sa.structured(doubled), lambda v: v.to_jax()))(leaves)
-    same(found, jax.grad(loss(lambda v: 2 * v.to_jax(), lambda v: v))(leaves))
+    found = jax.grad(loss(sa.structured(doubled), lambda v: as_jax(v)))(leaves)
+    same(found, jax.grad(loss(lambda v: 2 * as_jax(v), lambda v: v))(leaves))
 
 
 @jax.custom_jvp
@@ -369,7 +370,7 @@ def test_custom_jvp_that_returns_factors():
     agrees(solve, A)
     leaves, tree = jax.tree.flatten(A)
     found = jax.grad(lambda leaves: jnp.sum(sa.structured(solve)(tree.unflatten(leaves)) ** 2))(leaves)
-    expected = jax.grad(lambda leaves: jnp.sum(jnp.linalg.solve(tree.unflatten(leaves).to_jax(), x) ** 2))(leaves)
+    expected = jax.grad(lambda leaves: jnp.sum(jnp.linalg.solve(as_jax(tree.unflatten(leaves)), x) ** 2))(leaves)
     same(found, expected, 1e-9)
     same(jax.jvp(sa.structured(solve), (A,), (A,)), jax.jvp(solve, (A.to_jax(),), (A.to_jax(),)), 1e-9)
 
@@ -391,9 +392,7 @@ def test_custom_jvp_whose_rule_multiplies_tangents():
     assert A.background is not None
     leaves, tree = jax.tree.flatten(A)
     found = jax.grad(lambda values: sa.sum(sa.structured(squared)(tree.unflatten(values)) ** 2))(leaves)
-    expected = jax.grad(
-        lambda values: jnp.sum((tree.unflatten(values).to_jax() @ tree.unflatten(values).to_jax()) ** 2)
-    )
+    expected = jax.grad(lambda values: jnp.sum((as_jax(tree.unflatten(values)) @ as_jax(tree.unflatten(values))) ** 2))
     same(found, expected(leaves))
 
 
@@ -437,7 +436,7 @@ def test_custom_vjp_that_is_told_of_zeros_with_a_result_of_few_parameters(A):
 
     assert type(sa.structured(both)(A, x)[0]) is type(A)
     given = [leaves[i] for i in moving]
-    found = jax.grad(lambda v: loss(lambda a, x: [sa.structured(both)(a, x)[0].to_jax()], lambda a: a, v))(given)
+    found = jax.grad(lambda v: loss(lambda a, x: [as_jax(sa.structured(both)(a, x)[0])], lambda a: a, v))(given)
     expected = jax.grad(lambda v: loss(both, lambda a: a.to_jax(), v))(given)
     same(found, expected)
     with sa.densify("error"):
@@ -475,8 +474,8 @@ same_twice.defvjp(lambda a: (2 * a.value, None), lambda _, c: (2 * c,), symbolic
 def test_custom_vjp_that_is_told_of_zeros_with_a_result_that_stores_no_elements(A):
     assert type(sa.structured(same_twice)(A)) is type(A)
     leaves, tree = jax.tree.flatten(A)
-    found = jax.grad(lambda v: jnp.sum(jnp.sin(sa.structured(same_twice)(tree.unflatten(v)).to_jax())))(leaves)
-    same(found, jax.grad(lambda v: jnp.sum(jnp.sin(2 * tree.unflatten(v).to_jax())))(leaves))
+    found = jax.grad(lambda v: jnp.sum(jnp.sin(as_jax(sa.structured(same_twice)(tree.unflatten(v))))))(leaves)
+    same(found, jax.grad(lambda v: jnp.sum(jnp.sin(2 * as_jax(tree.unflatten(v)))))(leaves))
 
 
 @pytest.mark.parametrize(("function", "other"), [(scaled, jnp.asarray(2.0)), (product, x)], ids=["scaled", "product"])

@@ -10,6 +10,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, primitives
 from primitives import DENSIFIES
+from support import as_jax
 
 import structarrays as sa
 from structarrays._core.jax_internals import equations as internals
@@ -180,7 +181,7 @@ def test_what_is_not_recognised_is_dense_and_right_with_its_derivatives(name, ch
 
     def structured(d):
         result = sa.structured(lambda A: fun(A))(sa.Diagonal(d))  # traced anew
-        return result.to_jax() if isinstance(result, sa.Array) else result
+        return as_jax(result) if isinstance(result, sa.Array) else result
 
     def values_and_derivatives(f):
         return [
@@ -350,7 +351,7 @@ def test_derivatives_of_their_own_with_the_flags_of_the_next_version(made, with_
 
     def structured(d):
         result = sa.structured(made())(sa.Diagonal(d))
-        return jnp.asarray(result.to_jax() if isinstance(result, sa.Array) else result)
+        return jnp.asarray(as_jax(result) if isinstance(result, sa.Array) else result)
 
     names = {e.primitive.name for e in equations(jax.make_jaxpr(made())(jnp.eye(N)))}
     assert ("call_hi_primitive" in names) == with_flags, names
@@ -385,7 +386,7 @@ def test_functions_that_are_other_primitives_in_each_version(fun):
 
     def structured(d):
         result = sa.structured(lambda A: fun(A))(sa.Banded([d], [0], (N, N)) + 1.0)
-        return result.to_jax() if isinstance(result, sa.Array) else result
+        return as_jax(result) if isinstance(result, sa.Array) else result
 
     result = jax.jvp(structured, (d,), (t,))
     wanted = jax.jvp(lambda d: fun(jnp.diag(d) + 1.0), (d,), (t,))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
+from support import as_jax
 
 import structarrays as sa
 from structarrays._structures.banded.bandwidths import is_spread
@@ -41,7 +42,7 @@ def test_periodic_systems(n, compile, rng):
     np.testing.assert_allclose(compile(sa.linalg.solve)(ours, sa.asarray(b)), spl.spsolve(theirs, b), rtol=1e-10)
     sign, logabsdet = compile(sa.linalg.slogdet)(ours)
     np.testing.assert_allclose((sign, logabsdet), np.linalg.slogdet(dense), rtol=1e-12)
-    np.testing.assert_allclose(compile(sa.linalg.inv)(ours).to_jax(), np.linalg.inv(dense), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(as_jax(compile(sa.linalg.inv)(ours)), np.linalg.inv(dense), rtol=1e-9, atol=1e-14)
     elements = compile(sa.linalg.selected_inverse)(ours)
     assert type(elements) is sa.Banded and elements.offsets == ours.offsets
     for k in ours.offsets:
@@ -99,7 +100,7 @@ def test_factors_beyond_the_limit_ask_the_policy(rng):
 def test_values_of_factors(rng):
     ours, theirs = periodic(rng, 150)
     ours, dense = ours + ours.mT, (theirs + theirs.T).toarray()
-    np.testing.assert_allclose(sa.linalg.cholesky(ours).to_jax(), np.linalg.cholesky(dense), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(as_jax(sa.linalg.cholesky(ours)), np.linalg.cholesky(dense), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(sa.linalg.eigvalsh(ours), np.linalg.eigvalsh(dense), rtol=1e-11)
     np.testing.assert_allclose(sa.linalg.svdvals(ours), np.linalg.svd(dense, compute_uv=False), rtol=1e-10, atol=1e-12)
 
@@ -123,7 +124,7 @@ def test_derivatives_and_batches(rng):
 
     def loss(data):
         x = ours.rebuild(data, None)
-        return sa.sum(sa.linalg.solve(x, sa.asarray(b))).to_jax() + sa.linalg.slogdet(x)[1].to_jax()
+        return as_jax(sa.sum(sa.linalg.solve(x, sa.asarray(b)))) + as_jax(sa.linalg.slogdet(x)[1])
 
     inverse = np.linalg.inv(dense)
     expected = inverse.T - np.outer(inverse.T @ np.ones(n), inverse @ b)
@@ -154,7 +155,7 @@ def test_a_background_keeps_memory_linear():
     n = 200_000
     x = sa.Banded([np.ones(1), np.ones(n), np.ones(1)], (1 - n, 0, n - 1), (n, n))
     x = x.rebuild(x.entries, np.asarray(1.0))
-    np.testing.assert_allclose((x @ sa.ones(n)).to_jax(), np.full(n, float(n)), rtol=1e-12)
+    np.testing.assert_allclose(as_jax(x @ sa.ones(n)), np.full(n, float(n)), rtol=1e-12)
 
 
 PROGRAM = """

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support import normal
+from support import as_jax, normal
 
 import structarrays as sa
 from structarrays._structures.blocks import block_banded_solvers
@@ -73,7 +73,7 @@ def test_singular():
     x = block_banded(6, 2, (-1, 0, 1)) * 0
     with pytest.raises(np.linalg.LinAlgError):
         sa.linalg.solve(x, np.ones(12))
-    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve(x, np.ones(12)).to_jax())(x)))
+    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.solve(x, np.ones(12))))(x)))
 
 
 @pytest.mark.slow
@@ -86,13 +86,13 @@ def test_derivatives(offsets):
     def value(solve, x):
         return jnp.sum(solve(x) ** 2)
 
-    ours = jax.grad(lambda x: value(lambda x: sa.linalg.solve(x, b).to_jax(), x))(x)
+    ours = jax.grad(lambda x: value(lambda x: as_jax(sa.linalg.solve(x, b)), x))(x)
     theirs = jax.grad(lambda x: value(lambda x: jnp.linalg.solve(x.to_jax(), b), x))(x)
     assert isinstance(ours, sa.BlockBanded) and ours.offsets == x.offsets
     for g, h in zip(ours.blocks, theirs.blocks, strict=True):
         np.testing.assert_allclose(g, h, rtol=1e-10, atol=1e-13)
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), x, block_banded(5, 2, offsets, seed=9))
-    mapped = jax.vmap(lambda x: sa.linalg.solve(x, b).to_jax())(stack)
+    mapped = jax.vmap(lambda x: as_jax(sa.linalg.solve(x, b)))(stack)
     np.testing.assert_allclose(mapped[0], sa.linalg.solve(x, b), rtol=1e-12)
 
 
@@ -142,7 +142,7 @@ def test_derivatives_of_cholesky_factors():
     def value(factor):
         return jnp.sum(factor**2 * jnp.arange(64.0).reshape(8, 8))
 
-    ours = jax.grad(lambda x: value(sa.linalg.cholesky(x).to_jax()))(x)
+    ours = jax.grad(lambda x: value(as_jax(sa.linalg.cholesky(x))))(x)
     theirs = jax.grad(lambda x: value(jnp.linalg.cholesky(x.to_jax())))(x)
     for g, h in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(g, h, atol=1e-12)
@@ -179,7 +179,7 @@ def test_a_zero_on_the_diagonal_of_a_triangle():
     x, b = sa.BlockBanded([normal(9, 30, 30), diagonal], (-1, 0)), np.ones(300)
     with pytest.raises(np.linalg.LinAlgError, match="solve_triangular"):
         sa.linalg.solve_triangular(x, b, lower=True)
-    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve_triangular(x, b, lower=True).to_jax())(x)))
+    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.solve_triangular(x, b, lower=True)))(x)))
     assert np.all(np.isfinite(np.asarray(sa.linalg.solve_triangular(x, b, lower=True, unit_diagonal=True)[:30])))
 
 
@@ -188,7 +188,7 @@ def test_derivatives_of_triangular_systems(trans):
     x, b = block_banded(4, 2, (-1, 0, 1)), normal(8)
 
     def ours(x):
-        return jnp.sum(sa.linalg.solve_triangular(x, b, trans, lower=True).to_jax() ** 2 * jnp.arange(8.0))
+        return jnp.sum(as_jax(sa.linalg.solve_triangular(x, b, trans, lower=True)) ** 2 * jnp.arange(8.0))
 
     def theirs(x):
         solution = jax.scipy.linalg.solve_triangular(x.to_jax(), b, trans=trans, lower=True)
@@ -289,7 +289,7 @@ def test_derivatives_of_determinants(definite):
         return slogdet(x)[1] ** 2
 
     def ours(x):
-        return value(lambda x: [part.to_jax() for part in sa.linalg.slogdet(x)], x)
+        return value(lambda x: [as_jax(part) for part in sa.linalg.slogdet(x)], x)
 
     def dense(x):
         return value(lambda x: jnp.linalg.slogdet(x.to_jax()), x)
@@ -312,7 +312,7 @@ def test_derivatives_of_determinants_take_no_more_than_their_factors():
     blocks = [jax.ShapeDtypeStruct((k, size, size), float) for k in (count - 1, count, count - 1)]
 
     def logarithm(lower, diagonal, upper):
-        return sa.linalg.slogdet(sa.block_tridiagonal(lower, diagonal, upper)).logabsdet.to_jax()
+        return as_jax(sa.linalg.slogdet(sa.block_tridiagonal(lower, diagonal, upper)).logabsdet)
 
     memory = jax.jit(jax.grad(logarithm, (0, 1, 2))).lower(*blocks).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 30 * 3 * count * size**2 * 8
@@ -374,7 +374,7 @@ def test_lu_factors_of_block_diagonal_and_one_sided_matrices():
         np.testing.assert_allclose(got, np.linalg.solve(np.asarray(x), b), rtol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
         sa.linalg.lu_solve(sa.linalg.lu_factor(x * 0), b)
-    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.lu_solve(sa.linalg.lu_factor(x), b).to_jax())(x * 0)))
+    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.lu_solve(sa.linalg.lu_factor(x), b)))(x * 0)))
 
 
 @pytest.mark.slow
@@ -382,7 +382,7 @@ def test_derivatives_by_lu_factors():
     x, b = block_banded(5, 2, (-1, 0, 1)), normal(10)
 
     def ours(x, b):
-        return jnp.sum(sa.linalg.lu_solve(sa.linalg.lu_factor(x), b, trans=1).to_jax() ** 2)
+        return jnp.sum(as_jax(sa.linalg.lu_solve(sa.linalg.lu_factor(x), b, trans=1)) ** 2)
 
     def dense(x, b):
         return jnp.sum(jnp.linalg.solve(x.to_jax().T, b) ** 2)

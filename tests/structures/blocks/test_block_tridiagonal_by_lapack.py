@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
+from support import as_jax
 
 import structarrays as sa
 from structarrays._structures.blocks import block_tridiagonal_by_lapack as by_lapack
@@ -44,7 +45,7 @@ def componentwise_error(a, x, b):
 
 
 def solve(A, b):
-    return np.asarray(jax.jit(lambda A, b: sa.linalg.solve(A, sa.asarray(b)).to_jax())(A, jnp.asarray(b)))
+    return np.asarray(jax.jit(lambda A, b: as_jax(sa.linalg.solve(A, sa.asarray(b))))(A, jnp.asarray(b)))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
@@ -63,7 +64,7 @@ def test_solutions(rng, m, kind, dtype):
 def test_one_call_for_a_batch(rng, m):
     parts = blocks(rng, m, batch=(3,))
     A, b = structured(parts), rng.normal(size=(3, COUNT[m] * m))
-    function = jax.jit(jax.vmap(lambda A, b: sa.linalg.solve(A, sa.asarray(b)).to_jax()))
+    function = jax.jit(jax.vmap(lambda A, b: as_jax(sa.linalg.solve(A, sa.asarray(b)))))
     assert function.lower(A, b).as_text().count("xla_buffer_python_cpu_callback") == 1
     expected = np.linalg.solve(np.asarray(A.to_jax()), b[..., None])[..., 0]
     np.testing.assert_allclose(function(A, jnp.asarray(b)), expected, rtol=1e-10, atol=1e-12)
@@ -75,7 +76,7 @@ def test_other_programs(rng, m):
     expected = solve(A, b)
 
     def function(A, b):
-        return sa.linalg.solve(A, sa.asarray(b)).to_jax()
+        return as_jax(sa.linalg.solve(A, sa.asarray(b)))
 
     program = export.deserialize(export.export(jax.jit(function))(A, b).serialize())
     np.testing.assert_allclose(program.call(A, b), expected, rtol=1e-11, atol=1e-13)
@@ -91,7 +92,7 @@ def test_derivatives(rng, m, kind):
     A = sa.assume(A, "positive_definite") if kind == "definite" else A
 
     def value(A, b):
-        return jnp.sum(jnp.sin(sa.linalg.solve(A, sa.asarray(b)).to_jax()))
+        return jnp.sum(jnp.sin(as_jax(sa.linalg.solve(A, sa.asarray(b)))))
 
     def derivatives(A, b):
         gradient = jax.grad(value, argnums=(0, 1))(A, b)
@@ -159,7 +160,7 @@ class TestByBlocks:
 
     def test_dominant_matrices_are_accepted(self, rng):
         parts, b = blocks(rng, self.M), rng.normal(size=(COUNT[self.M] * self.M, 3))
-        assert componentwise_error(np.asarray(structured(parts).to_jax()), self.accepted(parts, b), b) < 100
+        assert componentwise_error(np.asarray(as_jax(structured(parts))), self.accepted(parts, b), b) < 100
 
     @pytest.mark.parametrize("tiny", [0.0, 1e-300, 1e-14, 1e-7])
     def test_unstable_ones_are_not(self, rng, tiny):
@@ -189,4 +190,4 @@ class TestByBlocks:
         parts = lower * scales[1:], diagonal * scales, upper * scales[:-1]
         b = rng.normal(size=(COUNT[self.M] * self.M, 1)) * np.repeat(scales.ravel(), self.M)[:, None]
         x = solve(structured(parts), b)
-        assert componentwise_error(np.asarray(structured(parts).to_jax()), x, b) < 100
+        assert componentwise_error(np.asarray(as_jax(structured(parts))), x, b) < 100

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -547,7 +547,7 @@ def test_transformations(rng):
         lambda A, b: sa.linalg.trace(A) + sa.linalg.matrix_norm(A),
         lambda A, b: A[1:-3, 1:-3] @ b[1:-3] if type(A) is sa.BlockDiagonal else A[4:, 4:] @ b[4:],
         lambda A, b: sa.linalg.diagonal(A, offset=1),
-        lambda A, b: jax.grad(lambda A: sa.sum(A @ A @ b).to_jax())(A),
+        lambda A, b: jax.grad(lambda A: as_jax(sa.sum(A @ A @ b)))(A),
     ],
 )
 @pytest.mark.parametrize("kind", ["diagonal", "banded"])
@@ -567,7 +567,7 @@ def test_memory_is_linear(f, kind):
         lambda A, b: sa.linalg.cholesky(A) @ b,
         lambda A, b: sa.linalg.eigvalsh(A),
         lambda A, b: sa.linalg.pinv(A) @ b,
-        lambda A, b: jax.grad(lambda A: sa.sum(sa.linalg.solve(A, b)).to_jax())(A),
+        lambda A, b: jax.grad(lambda A: as_jax(sa.sum(sa.linalg.solve(A, b))))(A),
     ],
 )
 def test_memory_of_solvers_is_linear(f):
@@ -605,14 +605,14 @@ def test_narrow_block_banded_matrices_are_solved_as_banded_ones(batch, rng):
     with sa.densify("error", limit=0):
         solution, (sign, logabsdet) = sa.linalg.solve(x, sa.asarray(b)), sa.linalg.slogdet(x)
     check(solution, np.linalg.solve(a, b), rtol=1e-11)
-    np.testing.assert_allclose(sign.to_jax(), np.linalg.slogdet(a)[0])
-    np.testing.assert_allclose(logabsdet.to_jax(), np.linalg.slogdet(a)[1], rtol=1e-12)
+    np.testing.assert_allclose(as_jax(sign), np.linalg.slogdet(a)[0])
+    np.testing.assert_allclose(as_jax(logabsdet), np.linalg.slogdet(a)[1], rtol=1e-12)
     symmetric = sa.assume(x + x.mT, "positive_definite")
     check(sa.linalg.solve(symmetric, b), np.linalg.solve(dense(symmetric), b), rtol=1e-11)
     gradient = jax.jit(sa.grad(lambda x: sa.sum(sa.linalg.solve(x, b)) + sa.sum(sa.linalg.slogdet(x).logabsdet)))(x)
     assert type(gradient) is sa.BlockBanded
     inverse = np.linalg.inv(a)
     expected = np.swapaxes(inverse, -1, -2) - np.swapaxes(inverse, -1, -2) @ np.ones_like(b) @ np.swapaxes(
-        solution.to_jax(), -1, -2
+        as_jax(solution), -1, -2
     )
     check(gradient, np.where(dense(x) != 0, expected, 0), rtol=1e-10)

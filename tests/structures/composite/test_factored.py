@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import parameters
@@ -68,7 +68,7 @@ def test_parts_of_complex_numbers():
     arrays = {name: sample(name, (12, 12), dtype="complex128") for name in FACTORED}
     arrays = {name: x for name, x in arrays.items() if x is not None}
     assert len(arrays) > 8
-    got = jax.jit(lambda arrays: {n: [f(x).to_jax() for f in (sa.real, sa.imag, sa.conj)] for n, x in arrays.items()})(
+    got = jax.jit(lambda arrays: {n: [as_jax(f(x)) for f in (sa.real, sa.imag, sa.conj)] for n, x in arrays.items()})(
         arrays
     )
     for name, x in arrays.items():
@@ -431,7 +431,7 @@ def test_extremes_hold_a_block_at_a_time(rng):
     x, a = low_rank(rng, 4000, 3000)
     for axis in (0, 1, None):
         assert is_small(lambda x, axis=axis: sa.max(x, axis=axis), x)
-    derivative = jax.grad(lambda x: jnp.sum(sa.max(x, axis=0).to_jax()))
+    derivative = jax.grad(lambda x: jnp.sum(as_jax(sa.max(x, axis=0))))
     assert jax.jit(derivative).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
     got, places = derivative(x), a.argmax(0)
     want = np.zeros((4000, 2))

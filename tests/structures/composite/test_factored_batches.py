@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays.testing import sample
@@ -23,7 +24,7 @@ def test_over_batch_axes(structure, name):
             expected = getattr(np, name)(dense, axis=axis, keepdims=keepdims)
             assert result.shape == expected.shape
             np.testing.assert_allclose(
-                np.array(result.to_jax()), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+                np.array(as_jax(result)), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
             )
 
 
@@ -36,7 +37,7 @@ def test_a_sum_of_few_ranks_is_of_low_rank():
     x = _low_rank((3, 2), 40, 50)
     total = sa.sum(x, axis=0)
     assert type(total) is sa.LowRank and total.rank == 3 and total.shape == (2, 40, 50)
-    np.testing.assert_allclose(total.to_jax(), x.to_jax().sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(as_jax(total), x.to_jax().sum(axis=0), atol=1e-12)
     assert type(sa.mean(x, axis=(0, 1))) is sa.LowRank
     assert type(sa.sum(_low_rank((90,), 40, 50), axis=0)) is sa.Dense  # ninety ranks are more than the matrix has
 
@@ -46,7 +47,7 @@ def test_a_sum_of_kronecker_sums_is_one():
     x = sa.KroneckerSum(rng.normal(size=(5, 7, 7)), sa.Diagonal(rng.normal(size=(5, 9))))
     total = sa.mean(x, axis=0)
     assert type(total) is sa.KroneckerSum and type(total.factors[1]) is sa.Diagonal
-    np.testing.assert_allclose(total.to_jax(), x.to_jax().mean(axis=0), atol=1e-13)
+    np.testing.assert_allclose(as_jax(total), x.to_jax().mean(axis=0), atol=1e-13)
 
 
 def test_no_stack_of_dense_matrices_is_made():
@@ -74,11 +75,11 @@ def test_derivatives_of_batch_reductions():
 
 def test_no_matrices_at_all():
     x = _low_rank((0,), 5, 6)
-    assert np.all(np.array(sa.sum(x, axis=0).to_jax()) == 0)
+    assert np.all(np.array(as_jax(sa.sum(x, axis=0))) == 0)
     with np.errstate(all="ignore"):
-        assert np.all(np.isnan(np.array(sa.mean(x, axis=0).to_jax())))
-        assert np.all(np.isnan(np.array(sa.var(x, axis=0).to_jax())))
-    assert np.all(np.isnan(np.array(sa.var(_low_rank((2,), 5, 6), axis=0, correction=2).to_jax())))
+        assert np.all(np.isnan(np.array(as_jax(sa.mean(x, axis=0)))))
+        assert np.all(np.isnan(np.array(as_jax(sa.var(x, axis=0)))))
+    assert np.all(np.isnan(np.array(as_jax(sa.var(_low_rank((2,), 5, 6), axis=0, correction=2)))))
 
 
 @pytest.mark.parametrize("shape", [(50,), (1, 50), (40, 1), (3, 1, 50)])
@@ -89,4 +90,4 @@ def test_a_constant_matrix_times_a_row_is_of_rank_one(shape):
             result = getattr(sa, function.__name__)(*args)
             assert type(result) in (sa.LowRank, sa.Fill)  # each row of the product with a column is constant
             expected = function(*(np.full((40, 50), 2.5) if a is fill else line for a in args))
-            np.testing.assert_allclose(np.array(result.to_jax()), expected, rtol=1e-15)
+            np.testing.assert_allclose(np.array(as_jax(result)), expected, rtol=1e-15)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays.extend import GeneratorArray, merge_pair, scale
@@ -173,7 +173,7 @@ class Repeated(GeneratorArray):
 
 @scale.kernel(Repeated)
 def scale_repeated(x, factor):
-    return Repeated.make((factor(sa.Dense(x.parameters[0][..., None])).to_jax()[..., 0],), x.meta)
+    return Repeated.make((as_jax(factor(sa.Dense(x.parameters[0][..., None])))[..., 0],), x.meta)
 
 
 @merge_pair.kernel(Repeated, Repeated)

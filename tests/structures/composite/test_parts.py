@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -55,7 +55,7 @@ def same_derivatives(rng, make, leaves, rtol=1e-6):
     def value(leaves, structured):
         x = make(leaves)
         if structured:
-            solution, log = sa.linalg.solve(x, right), sa.linalg.slogdet(x).logabsdet.to_jax()
+            solution, log = sa.linalg.solve(x, right), as_jax(sa.linalg.slogdet(x).logabsdet)
         else:
             solution, log = jnp.linalg.solve(x.to_jax(), right), jnp.linalg.slogdet(x.to_jax())[1]
         return jnp.sum(solution**2 * right) + jnp.sum(log)
@@ -157,9 +157,9 @@ def test_a_base_that_is_nearly_singular(small, rng):
     check(sa.linalg.solve(x, right), expected, rtol=1e-8)
     check(sa.linalg.inv(x), np.linalg.inv(matrix), rtol=1e-8)
     check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1], rtol=1e-8)
-    compiled = np.asarray(jax.jit(lambda x: sa.linalg.solve(x, right).to_jax())(x))
+    compiled = np.asarray(jax.jit(lambda x: as_jax(sa.linalg.solve(x, right)))(x))
     assert np.isnan(compiled).all() or np.allclose(compiled, expected, rtol=1e-8)
-    log = float(jax.jit(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())(x))
+    log = float(jax.jit(lambda x: as_jax(sa.linalg.slogdet(x).logabsdet))(x))
     assert np.isnan(log) or np.isclose(log, np.linalg.slogdet(matrix)[1], rtol=1e-8)
     if small == 0:  # another entry replaces the zero, and the update takes it back
         with sa.densify("error"):
@@ -220,7 +220,7 @@ def test_low_rank_is_singular(rng):
     for call in (lambda x: sa.linalg.solve(x, np.ones(N)), sa.linalg.inv):
         with pytest.raises(np.linalg.LinAlgError):
             call(x)
-        assert np.isnan(jax.jit(lambda x, call=call: call(x).to_jax())(x)).all()
+        assert np.isnan(jax.jit(lambda x, call=call: as_jax(call(x)))(x)).all()
     assert float(sa.linalg.det(x)) == 0
     assert [float(part) for part in sa.linalg.slogdet(x)] == [0, -np.inf]
 
@@ -239,7 +239,7 @@ def test_derivatives_where_columns_depend_on_each_other(function, rng):
         "pinv": (lambda x: sa.linalg.pinv(x, rtol=1e-9), lambda a: np.linalg.pinv(a, rcond=1e-9)),
         "svdvals": (lambda x: sa.linalg.svdvals(x)[:3], lambda a: np.linalg.svd(a)[1][:3]),
     }[function]
-    _, tangent = jax.jvp(lambda u, v: ours(sa.LowRank(u, v)).to_jax(), (jnp.asarray(u), v), (jnp.asarray(du), dv))
+    _, tangent = jax.jvp(lambda u, v: as_jax(ours(sa.LowRank(u, v))), (jnp.asarray(u), v), (jnp.asarray(du), dv))
     step = 1e-6
     ahead, behind = (theirs((u + h * du) @ (v + h * dv).T) for h in (step, -step))
     np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)
@@ -367,7 +367,7 @@ def test_inverse_of_an_inverse_and_bad_arguments(rng):
 
 
 def test_gradient_through_an_inverse():
-    gradient = jax.grad(lambda d: sa.sum(sa.Inverse(sa.Diagonal(d)) @ sa.ones(3)).to_jax())(jnp.arange(1.0, 4.0))
+    gradient = jax.grad(lambda d: as_jax(sa.sum(sa.Inverse(sa.Diagonal(d)) @ sa.ones(3))))(jnp.arange(1.0, 4.0))
     np.testing.assert_allclose(gradient, -1 / np.arange(1.0, 4.0) ** 2)
 
 
@@ -641,7 +641,7 @@ def test_determinants_with_parts_out_of_range(kind):
     assert 0 < abs(want) < np.inf
     np.testing.assert_allclose(float(sa.linalg.det(x)), want, rtol=1e-9)
     # The derivative of a determinant by a number in front of the matrix.
-    derivative = jax.jit(jax.grad(lambda t: sa.linalg.det(sa.asarray(t) * x).to_jax()))(1.0)
+    derivative = jax.jit(jax.grad(lambda t: as_jax(sa.linalg.det(sa.asarray(t) * x))))(1.0)
     np.testing.assert_allclose(derivative, want * x.shape[-1], rtol=1e-9)
 
 
@@ -656,7 +656,7 @@ def test_determinants_with_parts_out_of_range(kind):
 def test_derivatives_of_determinants_of_singular_parts(make, want):
     a = jnp.diag(jnp.asarray([2.0, 3.0, 0.0]))
     assert float(sa.linalg.det(make(a))) == 0
-    np.testing.assert_allclose(jax.grad(lambda a: sa.linalg.det(make(a)).to_jax())(a), want, atol=1e-12)
+    np.testing.assert_allclose(jax.grad(lambda a: as_jax(sa.linalg.det(make(a))))(a), want, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 300])

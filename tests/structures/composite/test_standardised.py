@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 
@@ -166,7 +167,7 @@ def test_derivatives(kind, rng):
         return xp.sum(xp.sum(z**2, axis=1) * weights) + xp.sum(centred**2) + xp.sum(xp.sum(z @ w, axis=1) * weights)
 
     with sa.densify("error"):
-        got = jax.grad(lambda p: f(make(*p), sa).to_jax())(parameters)
+        got = jax.grad(lambda p: as_jax(f(make(*p), sa)))(parameters)
     want = jax.grad(lambda p: f(dense(*p), jnp))(parameters)
     for g, v in zip(got, want, strict=True):
         np.testing.assert_allclose(g, v, rtol=1e-8, atol=1e-9)
@@ -175,7 +176,7 @@ def test_derivatives(kind, rng):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sum_of_squares_is_constant(kind, rng):
     parameters, make, _ = KINDS[kind](rng, 200, 30)
-    gradient = jax.grad(lambda p: sa.sum(standardised(make(*p), sa) ** 2).to_jax())(parameters)
+    gradient = jax.grad(lambda p: as_jax(sa.sum(standardised(make(*p), sa) ** 2)))(parameters)
     for g in gradient:
         np.testing.assert_allclose(g, 0, atol=1e-9)
 
@@ -197,12 +198,12 @@ def test_products_of_centred_sparse_matrices(rng):
             (z.mT @ x, centred.T @ a),
             (z @ z.mT, centred @ centred.T),
         ):
-            np.testing.assert_allclose(np.asarray(got.to_jax()), want, atol=1e-12 * np.max(np.abs(want)))
+            np.testing.assert_allclose(np.asarray(as_jax(got)), want, atol=1e-12 * np.max(np.abs(want)))
     with pytest.raises(ValueError, match="matmul"):
         z @ z
-    inside = jax.jit(lambda z: (z.mT @ z).to_jax())(z)
+    inside = jax.jit(lambda z: as_jax(z.mT @ z))(z)
     np.testing.assert_allclose(inside, centred.T @ centred, atol=1e-11)
-    derivative = jax.grad(lambda z: jnp.sum((z.mT @ z).to_jax() ** 2), allow_int=True)(z)
+    derivative = jax.grad(lambda z: jnp.sum(as_jax(z.mT @ z) ** 2), allow_int=True)(z)
     np.testing.assert_allclose(
         derivative.terms[0].data, (4 * centred @ centred.T @ centred)[tuple(map(np.asarray, x.coords))], rtol=1e-9
     )

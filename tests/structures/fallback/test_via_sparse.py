@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -130,7 +130,7 @@ def test_no_dense_form_of_a_large_matrix(name):
     x = LARGE[name]()
     mask = np.zeros(N, bool)
     mask[SOME] = True
-    rows, columns = sa.sum(x, axis=1).to_jax(), sa.sum(x, axis=0).to_jax()
+    rows, columns = as_jax(sa.sum(x, axis=1)), as_jax(sa.sum(x, axis=0))
     with sa.densify("error"):
         for result, expected in (
             (x[::2], rows[::2]), (x[::-1], rows[::-1]), (x[SOME], rows[SOME]), (x[mask], rows[SOME]), (x[5:11], rows[5:11]),
@@ -170,7 +170,7 @@ def test_rows_and_columns_of_permutations_are_sparse_under_jit(rng):
             with sa.densify("error"):
                 got = jax.jit(f)(x, sa.asarray(i))
             assert type(got) is sa.Sparse and got.nnz == 4
-            np.testing.assert_array_equal(dense(got), np.asarray(f(sa.asarray(a), sa.asarray(i)).to_jax()))
+            np.testing.assert_array_equal(dense(got), np.asarray(as_jax(f(sa.asarray(a), sa.asarray(i)))))
 
 
 # ---- stacks and batches ---------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_reductions_over_batches_of_permutations_and_of_nothing(rng):
         np.testing.assert_array_equal(dense(getattr(sa, name)(none, axis=0)), getattr(np, name)(a, axis=0))
     empty = sa.Sparse(np.zeros((3, 0)), np.zeros((3, 0, 2), int), (4, 4))
     np.testing.assert_array_equal(dense(sa.max(empty, axis=0)), np.zeros((4, 4)))
-    grad = jax.grad(lambda d: sa.sum(sa.sum(empty_or(d), axis=0) ** 2).to_jax())
+    grad = jax.grad(lambda d: as_jax(sa.sum(sa.sum(empty_or(d), axis=0) ** 2)))
     x, a = batched(rng, (3,))
 
     def empty_or(d):

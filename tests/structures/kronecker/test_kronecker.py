@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import as_jax
 
 import structarrays as sa
 from structarrays.testing import sample
@@ -403,7 +404,7 @@ def test_derivatives_of_extremes():
         return jax.grad(lambda a, b: jnp.sum(function(a, b) ** 2), argnums=(0, 1))
 
     ours, theirs = (
-        total(lambda a, b: sa.max(sa.Kronecker(a, b), axis=0).to_jax()),
+        total(lambda a, b: as_jax(sa.max(sa.Kronecker(a, b), axis=0))),
         total(lambda a, b: jnp.max(jnp.kron(a, b), axis=0)),
     )
     for got, want in zip(ours(a, b), theirs(a, b), strict=True):
@@ -776,9 +777,9 @@ def test_diagonal_factors_need_no_eigenvectors():
 # ---- derivatives -------------------------------------------------------------------------------------------------------------
 
 CASES = {
-    "solve": (lambda x, b: sa.sum(la.solve(x, b) ** 2).to_jax(), lambda x, b: jnp.sum(jnp.linalg.solve(x, b) ** 2)),
-    "slogdet": (lambda x, b: la.slogdet(x).logabsdet.to_jax(), lambda x, b: jnp.linalg.slogdet(x)[1]),
-    "product": (lambda x, b: sa.sum((x @ b) ** 2).to_jax(), lambda x, b: jnp.sum((x @ b) ** 2)),
+    "solve": (lambda x, b: as_jax(sa.sum(la.solve(x, b) ** 2)), lambda x, b: jnp.sum(jnp.linalg.solve(x, b) ** 2)),
+    "slogdet": (lambda x, b: as_jax(la.slogdet(x).logabsdet), lambda x, b: jnp.linalg.slogdet(x)[1]),
+    "product": (lambda x, b: as_jax(sa.sum((x @ b) ** 2)), lambda x, b: jnp.sum((x @ b) ** 2)),
 }
 
 
@@ -842,7 +843,7 @@ def test_derivatives_of_a_complex_determinant():
     def ours(a, b, c):
         x = sa.Kronecker(*assumed(a, b)) + c * sa.eye(6, dtype=sa.complex128)
         sign, logabsdet = la.slogdet(x)
-        return logabsdet.to_jax() + jnp.real(sign.to_jax()) + 2 * jnp.imag(sign.to_jax())
+        return as_jax(logabsdet) + jnp.real(as_jax(sign)) + 2 * jnp.imag(as_jax(sign))
 
     def theirs(a, b, c):
         sign, logabsdet = jnp.linalg.slogdet(jnp.kron(a, b) + c * jnp.eye(6))
@@ -882,7 +883,7 @@ def test_three_factors(kind):
 
     def f(*args):
         x = ours(*args)
-        return la.slogdet(x).logabsdet.to_jax() + sa.sum(la.solve(x, right) ** 2).to_jax()
+        return as_jax(la.slogdet(x).logabsdet) + as_jax(sa.sum(la.solve(x, right) ** 2))
 
     def g(*args):
         x = theirs(*args)
@@ -920,7 +921,7 @@ def test_derivatives_of_batches():
     a, b = definite(2, batch=(3,)), definite(3, batch=(3,))
 
     def ours(a, b):
-        return jnp.sum(la.slogdet(sa.Kronecker(*assumed(a, b)) + sa.eye(6)).logabsdet.to_jax() ** 2)
+        return jnp.sum(as_jax(la.slogdet(sa.Kronecker(*assumed(a, b)) + sa.eye(6)).logabsdet) ** 2)
 
     def theirs(a, b):
         return jnp.sum(jnp.linalg.slogdet(jax.vmap(jnp.kron)(a, b) + jnp.eye(6))[1] ** 2)
@@ -951,11 +952,11 @@ def test_a_batch_of_shifts():
     x = sa.Kronecker(*assumed(definite(3), definite(4)))
     shifts = jnp.asarray([0.5, 1.0, 2.0])
     expected = [np.linalg.slogdet(full(x) + c * np.eye(12))[1] for c in np.asarray(shifts)]
-    close(jax.vmap(lambda c: la.slogdet(x + c * sa.eye(12)).logabsdet.to_jax())(shifts), np.asarray(expected), 1e-11)
+    close(jax.vmap(lambda c: as_jax(la.slogdet(x + c * sa.eye(12)).logabsdet))(shifts), np.asarray(expected), 1e-11)
     close(la.slogdet(x + sa.Identity(12, shifts)).logabsdet, np.asarray(expected), 1e-11)
     right = numbers((12,))
     expected = [np.linalg.solve(full(x) + c * np.eye(12), right) for c in np.asarray(shifts)]
-    close(jax.vmap(lambda c: la.solve(x + c * sa.eye(12), right).to_jax())(shifts), np.asarray(expected), 1e-11)
+    close(jax.vmap(lambda c: as_jax(la.solve(x + c * sa.eye(12), right)))(shifts), np.asarray(expected), 1e-11)
     close(jax.vmap(lambda c: la.solve(x, c * right))(shifts)[0], np.linalg.solve(full(x), 0.5 * right), 1e-11)
 
 

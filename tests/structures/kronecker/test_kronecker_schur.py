@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.linalg
+from support import as_jax
 
 import structarrays as sa
 
@@ -49,13 +50,13 @@ def test_systems_and_determinants(sizes, dtype):
             assert solution.dtype == dense.astype(dtype).dtype
             expected = np.linalg.solve(dense, right if right.ndim < 3 else right)
             np.testing.assert_allclose(
-                solution.to_jax(), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max()
+                as_jax(solution), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max()
             )
         with sa.densify("error", limit=0):
             sign, logabsdet = sa.linalg.slogdet(x)
         expected_sign, expected_log = np.linalg.slogdet(dense)
-        np.testing.assert_allclose(sign.to_jax(), expected_sign, atol=tolerance)
-        np.testing.assert_allclose(logabsdet.to_jax(), expected_log, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(as_jax(sign), expected_sign, atol=tolerance)
+        np.testing.assert_allclose(as_jax(logabsdet), expected_log, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.slow
@@ -76,9 +77,9 @@ def test_a_diagonal_factor_on_either_side():
             matrix = _dense_product(dense) - 2.5 * np.eye(_dense_sum(dense).shape[0]) if matrix is None else matrix
             right = rng.normal(size=(matrix.shape[0], 2))
             expected = np.linalg.solve(matrix, right)
-            np.testing.assert_allclose(sa.linalg.solve(x, right).to_jax(), expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(as_jax(sa.linalg.solve(x, right)), expected, rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(
-                sa.linalg.slogdet(x).logabsdet.to_jax(), np.linalg.slogdet(matrix).logabsdet, rtol=1e-10
+                as_jax(sa.linalg.slogdet(x).logabsdet), np.linalg.slogdet(matrix).logabsdet, rtol=1e-10
             )
 
 
@@ -87,7 +88,7 @@ def test_batches_and_maps():
     a, b, right = rng.normal(size=(3, 4, 4)), rng.normal(size=(3, 5, 5)), rng.normal(size=(3, 20, 2))
     dense = np.stack([_dense_sum(pair) for pair in zip(a, b, strict=True)])
     expected = np.linalg.solve(dense, right)
-    np.testing.assert_allclose(sa.linalg.solve(sa.KroneckerSum(a, b), right).to_jax(), expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(as_jax(sa.linalg.solve(sa.KroneckerSum(a, b), right)), expected, rtol=1e-8, atol=1e-10)
     mapped = jax.vmap(lambda x, r: sa.linalg.solve(x, r))(sa.KroneckerSum(a, b), sa.asarray(right))
     np.testing.assert_allclose(mapped.to_jax(), expected, rtol=1e-8, atol=1e-10)
 
@@ -98,7 +99,7 @@ def test_a_sylvester_equation_whose_factors_have_no_eigenvectors():
     a = np.diag(np.full(n, 2.0)) + np.diag(np.full(n - 1, -1.95), -1) + np.diag(np.full(n - 1, -0.05), 1)
     b = np.eye(n) + np.diag(np.ones(n - 1), 1)  # a Jordan block
     c = np.random.default_rng(3).normal(size=(n, n))
-    solution = np.array(sa.linalg.solve(sa.KroneckerSum(a, b), sa.asarray(c.ravel())).to_jax()).reshape(n, n)
+    solution = np.array(as_jax(sa.linalg.solve(sa.KroneckerSum(a, b), sa.asarray(c.ravel())))).reshape(n, n)
     ours = np.abs(a @ solution + solution @ b.T - c).max()
     theirs = scipy.linalg.solve_sylvester(a, b.T, c)
     assert ours <= 10 * np.abs(a @ theirs + theirs @ b.T - c).max() + 1e-15 * np.abs(solution).max()
@@ -113,7 +114,7 @@ def test_derivatives():
         x = sa.KroneckerSum(a, b)
         y = sa.Kronecker(a, b) + 0.3 * sa.Identity(12)
         total = sum(sa.sum(sa.linalg.solve(z, right) ** 2) + sa.linalg.slogdet(z).logabsdet for z in (x, y))
-        return total.to_jax()
+        return as_jax(total)
 
     def written_out(a, b):
         jnp = jax.numpy
@@ -131,7 +132,7 @@ def test_singular_systems_raise():
     x = sa.KroneckerSum(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[-1.0, 1.0], [0.0, 5.0]]))  # 1 - 1 = 0
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         sa.linalg.solve(x, np.ones(4))
-    assert np.all(np.isnan(np.array(jax.jit(sa.linalg.solve)(x, sa.ones(4)).to_jax())))
+    assert np.all(np.isnan(np.array(as_jax(jax.jit(sa.linalg.solve)(x, sa.ones(4))))))
     assert sa.linalg.slogdet(x).sign == 0
 
 
@@ -142,7 +143,7 @@ def test_large_inverses_stay_inverses_and_nothing_is_expanded():
         inverse = sa.linalg.inv(x)
         product = inverse @ (x @ sa.ones(4800))
     assert type(inverse) is sa.Inverse
-    np.testing.assert_allclose(product.to_jax(), 1, rtol=1e-8)
+    np.testing.assert_allclose(as_jax(product), 1, rtol=1e-8)
     compiled = jax.jit(sa.linalg.solve).lower(x, sa.ones(4800)).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 4800 * 4800
 
@@ -158,15 +159,15 @@ def test_factors_whose_products_look_at_their_operand():
             toeplitz = sa.assume(toeplitz + toeplitz.mT, "positive_definite")
             background = sa.assume(background, "positive_definite")
         factors = background, toeplitz
-        dense = [f.to_jax() for f in factors]
+        dense = [as_jax(f) for f in factors]
         for x, matrix in (
             (sa.KroneckerSum(*factors), _dense_sum(dense)),
             (sa.Kronecker(*factors) + 9 * sa.Identity(420), _dense_product(dense) + 9 * np.eye(420)),
         ):
             right = rng.normal(size=420)
             expected = np.linalg.solve(matrix, right)
-            np.testing.assert_allclose(sa.linalg.solve(x, right).to_jax(), expected, rtol=1e-9, atol=1e-12)
-            gradient = jax.grad(lambda b, x=x: sa.sum(sa.linalg.solve(x, b)).to_jax())(sa.asarray(right))
+            np.testing.assert_allclose(as_jax(sa.linalg.solve(x, right)), expected, rtol=1e-9, atol=1e-12)
+            gradient = jax.grad(lambda b, x=x: as_jax(sa.sum(sa.linalg.solve(x, b))))(sa.asarray(right))
             np.testing.assert_allclose(
                 gradient.to_jax(), np.linalg.solve(matrix.T, np.ones(420)), rtol=1e-9, atol=1e-12
             )

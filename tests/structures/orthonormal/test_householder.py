@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
-from support import adjoint, dense, normal
+from support import adjoint, as_jax, dense, normal
 
 import structarrays as sa
 
@@ -288,7 +288,7 @@ def test_jit_vmap_and_joins():
 def test_derivatives_of_the_factors(shape, dtype):
     """Forward: those of ``Q R = A`` with a unitary Q; backward: the same, and finite differences."""
     x, t = (banded(shape, (-2, 0, 1), dtype, seed=s) for s in (0, 7))
-    (q, r), (dq, dr) = jax.jvp(lambda x: tuple(f.to_jax() for f in sa.linalg.qr(x)), (x,), (t,))
+    (q, r), (dq, dr) = jax.jvp(lambda x: tuple(as_jax(f) for f in sa.linalg.qr(x)), (x,), (t,))
     np.testing.assert_allclose(dq @ r + q @ dr, dense(t), atol=1e-12)
     skew = adjoint(q) @ dq
     np.testing.assert_allclose(skew + adjoint(skew), 0, atol=1e-13)
@@ -298,7 +298,7 @@ def test_derivatives_of_the_factors(shape, dtype):
 
     def value(x):
         q, r = sa.linalg.qr(x)
-        return jnp.sum(left * q.to_jax().real) + jnp.sum(right * abs(r.to_jax()) ** 2)
+        return jnp.sum(left * as_jax(q).real) + jnp.sum(right * abs(as_jax(r)) ** 2)
 
     gradient = jax.grad(value)(x)
     forward = jax.jvp(value, (x,), (t,))[1]
@@ -315,7 +315,7 @@ def test_derivative_of_r_is_that_of_the_dense_form():
     def value(r):
         return jnp.sum(r**2 * jnp.arange(36.0).reshape(6, 6))
 
-    structured = jax.grad(lambda x: value(sa.linalg.qr(x).R.to_jax()))(x)
+    structured = jax.grad(lambda x: value(as_jax(sa.linalg.qr(x).R)))(x)
     expected = jax.grad(lambda a: value(jnp.linalg.qr(a)[1]))(x.to_jax())
     for k, d in zip(structured.offsets, structured.diagonals, strict=True):
         np.testing.assert_allclose(d, np.diagonal(expected, k)[: d.shape[0]], atol=1e-11)
@@ -327,10 +327,10 @@ def test_derivatives_where_nothing_stands_below_the_diagonal():
     n = 5
     x = sa.tridiagonal(np.zeros(n - 1), np.arange(1.0, n + 1), np.ones(n - 1))
     t = banded((n, n), (-1, 0, 1))
-    (q, r), (dq, dr) = jax.jvp(lambda x: tuple(f.to_jax() for f in sa.linalg.qr(x)), (x,), (t,))
+    (q, r), (dq, dr) = jax.jvp(lambda x: tuple(as_jax(f) for f in sa.linalg.qr(x)), (x,), (t,))
     np.testing.assert_allclose(dq @ r + q @ dr, dense(t), atol=1e-13)
     zero = sa.Banded([np.zeros(n - 1), np.zeros(n)], (-1, 0))
-    gradient = jax.grad(lambda x: sum(jnp.sum(f.to_jax()) for f in sa.linalg.qr(x)))(zero)
+    gradient = jax.grad(lambda x: sum(jnp.sum(as_jax(f)) for f in sa.linalg.qr(x)))(zero)
     assert all(np.all(np.isfinite(d)) for d in gradient.diagonals)
 
 
@@ -346,7 +346,7 @@ def test_derivatives_by_the_reflectors(dtype):
             return function(x), function(x.to_dense())
 
         t = (normal(*v.shape, seed=8, dtype=dtype), normal(*tau.shape, seed=9, dtype=dtype))
-        return jax.jvp(lambda v, tau: [f.to_jax() for f in value(v, tau)], (jnp.asarray(v), jnp.asarray(tau)), t)[1]
+        return jax.jvp(lambda v, tau: [as_jax(f) for f in value(v, tau)], (jnp.asarray(v), jnp.asarray(tau)), t)[1]
 
     for function in (
         lambda x: sa.linalg.solve(x, b),
@@ -410,7 +410,7 @@ def test_less_than_full_rank_is_no_silent_answer(n):
     message = "linalg.lstsq: a must have full column rank.*a.to_dense()"
     with pytest.raises(np.linalg.LinAlgError, match=message):
         sa.linalg.lstsq(x, b)
-    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.lstsq(x, b).x.to_jax())(x)))
+    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.lstsq(x, b).x))(x)))
     with sa.errstate(linalg="nan"):
         solution = sa.linalg.lstsq(x, b)
         assert np.all(np.isnan(dense(solution.x))) and np.isnan(float(solution.residues)) and int(solution.rank) < n

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse.linalg
 from sparse_matrices import laplacian, random_matrix
+from support import as_jax
 
 import structarrays as sa
 from structarrays._functions.linalg import sparse_solvers
@@ -107,7 +108,7 @@ def test_derivatives(calls):
 
     def value(data, b):
         x = a.with_data(data)
-        return (sa.sum(sa.linalg.solve(x, sa.asarray(b))) + sa.linalg.slogdet(x).logabsdet).to_jax()
+        return as_jax(sa.sum(sa.linalg.solve(x, sa.asarray(b))) + sa.linalg.slogdet(x).logabsdet)
 
     rows, columns = (np.asarray(c) for c in a.coords)
     inverse = np.linalg.inv(dense)
@@ -210,7 +211,7 @@ def test_solvers_that_break_the_protocol(calls, factors, error):
     sa.linalg.register_sparse_solver("wrong", lambda matrix, positive_definite: factors)
     a, _, _ = system()
     with sa.linalg.use_sparse_solver("wrong"), pytest.raises(Exception, match=error):
-        sa.linalg.solve(a, sa.ones(a.shape[0])).to_jax().block_until_ready()
+        as_jax(sa.linalg.solve(a, sa.ones(a.shape[0]))).block_until_ready()
 
 
 def test_a_solver_that_overwrites_the_matrix(calls):

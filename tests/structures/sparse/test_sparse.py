@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import opened
@@ -67,7 +67,7 @@ def test_the_dense_form_of_a_padded_array_can_be_transposed():
     """It is a linear function of the entries; those out of range have no part in it."""
     x = sa.Sparse([1.0, 2.0, 3.0], ([0, 1, 1], [2, 0, 2]), (2, 3))._padded_to(5)
     leaves, tree = jax.tree.flatten(x)
-    back = jax.linear_transpose(lambda data: tree.unflatten([data, *leaves[1:]]).to_jax(), leaves[0])
+    back = jax.linear_transpose(lambda data: as_jax(tree.unflatten([data, *leaves[1:]])), leaves[0])
     np.testing.assert_array_equal(back(jnp.arange(6.0).reshape(2, 3))[0], [2.0, 3.0, 5.0, 0.0, 0.0])
 
 
@@ -612,7 +612,7 @@ def test_rows_that_stand_together(key, order):
         assert type(part) is sa.Sparse and part.shape == dense[key].shape
         assert part.nnz == np.count_nonzero(dense[key])
         np.testing.assert_array_equal(np.asarray(part.to_dense()), dense[key])
-        np.testing.assert_array_equal(np.asarray(jax.jit(lambda y: y[key].to_dense().to_jax())(y)), dense[key])
+        np.testing.assert_array_equal(np.asarray(jax.jit(lambda y: as_jax(y[key].to_dense()))(y)), dense[key])
 
 
 def test_the_error_of_a_traced_product_says_what_keeps_the_structure():

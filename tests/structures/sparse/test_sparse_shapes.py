@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from support import dense
+from support import as_jax, dense
 
 import structarrays as sa
 
@@ -127,8 +127,8 @@ def test_expanded_arrays_beside_others(rng):
         lambda d, v: d[:, None] - d, lambda d, v: d[:, :, None] * v, lambda d, v: d[..., None] + v, lambda d, v: v - d[:, None],
         lambda d, v: d[:, None] * d[None], lambda d, v: d[:, None] == d[..., None], lambda d, v: d[:, None] @ v,
     ):  # fmt: skip
-        np.testing.assert_allclose(np.asarray(f(d, sa.asarray(v)).to_jax()), f(a, v))
-        np.testing.assert_allclose(np.asarray(jax.jit(f)(d, sa.asarray(v)).to_jax()), f(a, v))
+        np.testing.assert_allclose(np.asarray(as_jax(f(d, sa.asarray(v)))), f(a, v))
+        np.testing.assert_allclose(np.asarray(as_jax(jax.jit(f)(d, sa.asarray(v)))), f(a, v))
 
 
 @pytest.mark.costly

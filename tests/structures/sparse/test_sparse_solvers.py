@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from sparse_matrices import laplacian, random_matrix
+from support import as_jax
 
 import structarrays as sa
 from structarrays._structures.sparse import solvers as sparse_solvers
@@ -156,7 +157,7 @@ def test_padding_under_jit():
     got = jax.jit(lambda a, d, b: (sa.linalg.solve(a + d, b), sa.linalg.slogdet(a + d)[1]))(a, d, sa.asarray(b))
     np.testing.assert_allclose(got[0], np.linalg.solve(dense, b), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(got[1], np.linalg.slogdet(dense)[1], rtol=1e-12)
-    gradient = jax.jit(jax.grad(lambda d: sa.linalg.slogdet(a + sa.Diagonal(d))[1].to_jax()))(jnp.linspace(1, 2, N))
+    gradient = jax.jit(jax.grad(lambda d: as_jax(sa.linalg.slogdet(a + sa.Diagonal(d))[1])))(jnp.linspace(1, 2, N))
     np.testing.assert_allclose(gradient, np.diag(np.linalg.inv(dense)), rtol=1e-10)
 
 
@@ -294,7 +295,7 @@ def test_a_wrong_promise(dtype):
     with pytest.raises(np.linalg.LinAlgError, match="assumed positive definite"):
         sa.linalg.solve(promised, b)
     assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(promised, b))).all()
-    gradient = jax.grad(lambda data: sa.linalg.slogdet(definite(a.with_data(data)))[1].to_jax())
+    gradient = jax.grad(lambda data: as_jax(sa.linalg.slogdet(definite(a.with_data(data)))[1]))
     got = gradient(a.data)
     wanted = np.linalg.inv(dense)[tuple(map(np.asarray, a.coords))[::-1]]
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
@@ -430,7 +431,7 @@ def test_gradient_of_determinants(system):
 
         return function
 
-    ours = of(lambda data: tuple(part.to_jax() for part in sa.linalg.slogdet(a.with_data(data))))
+    ours = of(lambda data: tuple(as_jax(part) for part in sa.linalg.slogdet(a.with_data(data))))
     dense = of(lambda data: jnp.linalg.slogdet(dense_of(a, data)))
     for transform in (lambda f: f, jax.jit):
         assert relative(transform(jax.grad(ours))(data), jax.grad(dense)(data)) < 1e-11
@@ -447,14 +448,14 @@ def test_inverse_where_exchanges_fill_the_pattern(monkeypatch):
     """Then a solution for each column is the shorter way."""
     monkeypatch.setattr(sparse_inverse, "_structure", lambda *arguments: None)
     a = sa.Sparse.from_scipy(random_matrix())
-    got = jax.grad(lambda data: sa.linalg.slogdet(a.with_data(data))[1].to_jax())(a.data)
+    got = jax.grad(lambda data: as_jax(sa.linalg.slogdet(a.with_data(data))[1]))(a.data)
     wanted = np.linalg.inv(random_matrix().toarray())[tuple(map(np.asarray, a.coords))[::-1]]
     np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-14)
 
 
 def test_gradient_of_det():
     a = sa.Sparse.from_scipy(random_matrix(260)) / 3.5
-    got = jax.grad(lambda data: sa.linalg.det(a.with_data(data)).to_jax())(a.data)
+    got = jax.grad(lambda data: as_jax(sa.linalg.det(a.with_data(data))))(a.data)
     assert relative(got, jax.grad(lambda data: jnp.linalg.det(dense_of(a, data)))(a.data)) < 1e-11
 
 
@@ -464,7 +465,7 @@ def test_finite_differences():
 
     def function(data):
         x = sa.linalg.solve(a.with_data(data), b)
-        return (sa.sum(x**3) + sa.linalg.slogdet(a.with_data(data)).logabsdet).to_jax()
+        return as_jax(sa.sum(x**3) + sa.linalg.slogdet(a.with_data(data)).logabsdet)
 
     wanted = (function(a.data + step * direction) - function(a.data - step * direction)) / (2 * step)
     got = jnp.vdot(jax.grad(function)(a.data), direction)
@@ -493,7 +494,7 @@ def test_vmap(axes, jitted):
 
     def ours(data, b):
         x = a.with_data(data)
-        return size(sa.linalg.solve(x, b)) + sa.linalg.slogdet(x)[1].to_jax()
+        return size(sa.linalg.solve(x, b)) + as_jax(sa.linalg.slogdet(x)[1])
 
     def dense(data, b):
         x = dense_of(a, data)
@@ -517,8 +518,8 @@ def test_a_second_system_is_not_factorised(made):
     sa.linalg.solve(a.mT, b)  # the transpose has the same factors
     sa.linalg.solve(sa.Sparse.from_scipy(random_matrix()), b)  # found by its content, not its identity
     sa.linalg.slogdet(a)
-    jax.jit(sa.linalg.solve)(a, b).to_jax().block_until_ready()
-    jax.grad(lambda data: size(sa.linalg.solve(a.with_data(data), b).to_jax()))(a.data)
+    as_jax(jax.jit(sa.linalg.solve)(a, b)).block_until_ready()
+    jax.grad(lambda data: size(as_jax(sa.linalg.solve(a.with_data(data), b))))(a.data)
     assert len(made) == 1
     sa.linalg.solve(2 * a, b)
     assert len(made) == 2
@@ -578,7 +579,7 @@ def test_large_systems():
     np.testing.assert_allclose(sa.linalg.solve(a, sa.asarray(b)), wanted, rtol=1e-10)
     # det of the Toeplitz matrix: the recurrence d_k = 2.5 d_{k-1} - d_{k-2} has the root 2
     np.testing.assert_allclose(float(sa.linalg.slogdet(a).logabsdet), n * np.log(2) + np.log(4 / 3), rtol=1e-12)
-    compiled = jax.jit(jax.grad(lambda a, b: sa.sum(sa.linalg.solve(a, b)).to_jax(), allow_int=True))
+    compiled = jax.jit(jax.grad(lambda a, b: as_jax(sa.sum(sa.linalg.solve(a, b))), allow_int=True))
     text = compiled.lower(a, sa.asarray(b)).as_text()
     assert f"{n}x{n}" not in text
 
@@ -639,7 +640,7 @@ def test_gradient_through_blocks():
 
     def ours(data, d):
         x = a.with_data(data)
-        return size(sa.linalg.solve(sa.Block([[x, sa.Diagonal(d)], [None, x]]), b).to_jax())
+        return size(as_jax(sa.linalg.solve(sa.Block([[x, sa.Diagonal(d)], [None, x]]), b)))
 
     def dense(data, d):
         x = dense_of(a, data)

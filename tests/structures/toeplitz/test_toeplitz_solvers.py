@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+from support import as_jax
 
 import structarrays as sa
 from structarrays._structures.toeplitz import solvers as toeplitz_solvers
@@ -481,7 +482,7 @@ def _functions(definite, b, weights):
     def ours(values):
         T = _toeplitz(values, definite)
         sign, logabsdet = sa.linalg.slogdet(T)
-        return combined(sa.linalg.solve(T, sa.asarray(b)).to_jax(), sign.to_jax(), logabsdet.to_jax())
+        return combined(as_jax(sa.linalg.solve(T, sa.asarray(b))), as_jax(sign), as_jax(logabsdet))
 
     def theirs(values):
         return combined(jnp.linalg.solve(_dense(values), b), *jnp.linalg.slogdet(_dense(values)))
@@ -543,7 +544,7 @@ def test_derivatives_by_finite_differences():
 
     def density(rho):
         T = sa.assume(sa.Toeplitz(rho**k + 0.1 * (k == 0)), "positive_definite")
-        return (y @ sa.linalg.solve(T, y) + sa.linalg.slogdet(T).logabsdet).to_jax()
+        return as_jax(y @ sa.linalg.solve(T, y) + sa.linalg.slogdet(T).logabsdet)
 
     compiled, step = jax.jit(density), 1e-6
     expected = (compiled(0.8 + step) - compiled(0.8 - step)) / (2 * step)
@@ -562,7 +563,7 @@ def test_nothing_is_as_large_as_the_matrix(definite):
     y = sa.asarray(np.ones(n))
 
     def density(T, y):
-        return (y @ sa.linalg.solve(T, y) + sa.linalg.slogdet(T).logabsdet).to_jax()
+        return as_jax(y @ sa.linalg.solve(T, y) + sa.linalg.slogdet(T).logabsdet)
 
     with sa.densify("error"):
         compiled = jax.jit(jax.value_and_grad(density)).lower(T, y).compile()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.signal
+from support import as_jax
 
 import structarrays as sa
 from structarrays._structures.toeplitz import toeplitz_substitution
@@ -150,8 +151,8 @@ def test_derivatives(upper):
 
     def ours(c, b):
         T = triangular(c, upper)
-        x = sa.linalg.solve(T, sa.asarray(b)).to_jax()
-        return jnp.sum(x**2) + jnp.sum(sa.linalg.inv(T).values ** 2) + sa.linalg.slogdet(T).logabsdet.to_jax()
+        x = as_jax(sa.linalg.solve(T, sa.asarray(b)))
+        return jnp.sum(x**2) + jnp.sum(sa.linalg.inv(T).values ** 2) + as_jax(sa.linalg.slogdet(T).logabsdet)
 
     def theirs(c, b):
         dense = jnp.where(lags >= 0, c[jnp.abs(lags)], 0)
@@ -173,7 +174,7 @@ def test_vmap(in_axes):
     c = np.stack([first_column(n, seed=seed) for seed in range(2)])
     b = np.random.default_rng(0).normal(size=(2, n))
     args = [jnp.asarray(a if axis == 0 else a[0]) for a, axis in zip((c, b), in_axes, strict=True)]
-    x = jax.jit(jax.vmap(lambda c, b: sa.linalg.solve(triangular(c), sa.asarray(b)).to_jax(), in_axes))(*args)
+    x = jax.jit(jax.vmap(lambda c, b: as_jax(sa.linalg.solve(triangular(c), sa.asarray(b))), in_axes))(*args)
     for i in range(2):
         line, right = (a if axis is None else a[i] for a, axis in zip(args, in_axes, strict=True))
         expected = scipy.linalg.solve_triangular(np.tril(scipy.linalg.toeplitz(line)), right, lower=True)
@@ -230,7 +231,7 @@ def test_derivatives_of_hankel_systems():
 
     def ours(values):
         H = sa.Hankel(values[:n], values[n - 1 :])
-        return jnp.sum(sa.linalg.solve(H, sa.asarray(b)).to_jax() ** 2) + sa.linalg.slogdet(H).logabsdet.to_jax()
+        return jnp.sum(as_jax(sa.linalg.solve(H, sa.asarray(b))) ** 2) + as_jax(sa.linalg.slogdet(H).logabsdet)
 
     def theirs(values):
         dense = values[places]
