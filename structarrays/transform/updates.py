@@ -44,6 +44,10 @@ def apply_updates(params: P, updates: Any) -> P:
     TypeError
         If an update is not an array, or is complex and its array is real.
 
+    See Also
+    --------
+    grad, optax.apply_updates, equinox.apply_updates
+
     Notes
     -----
     The function adds the parameters of the structured arrays, which need not be linear in them: ``A + updates`` would be wrong
@@ -53,10 +57,6 @@ def apply_updates(params: P, updates: Any) -> P:
 
     An array that changes loses its assumptions, as with every write: a step from a positive definite matrix may lead to a
     matrix that is neither definite nor symmetric. Call `assume` in the function that you differentiate.
-
-    See Also
-    --------
-    grad, optax.apply_updates, equinox.apply_updates
 
     Examples
     --------

@@ -290,7 +290,7 @@ def test_custom_jvp_with_a_result_of_integers(A):
     assert all(type(value) is type(A) for value in found)
     same([value.to_jax() for value in found], jax.jvp(frexp, (A.to_jax(),), (A.to_jax(),)))
     leaves, tree = jax.tree.flatten(A)
-    found = jax.grad(lambda values: sa.sum(sa.structured(frexp)(tree.unflatten(values)) ** 2))(leaves)
+    found = jax.grad(lambda values: as_jax(sa.sum(sa.structured(frexp)(tree.unflatten(values)) ** 2)))(leaves)
     expected = jax.grad(lambda values: jnp.sum(frexp(as_jax(tree.unflatten(values))) ** 2))(leaves)
     same(found, expected)
 
