@@ -269,7 +269,14 @@ def test_large_problems(name, rng):
     expected = np.asarray(point)
     for _ in range(30):
         J = scipy.sparse.csc_array(sa.interop.scipy.to_sparse(jacobian(expected)))
-        expected = expected - scipy.sparse.linalg.spsolve((J.T @ J).tocsc(), J.T @ np.asarray(f(expected)))
+        A, b = (J.T @ J).tocsc(), J.T @ np.asarray(f(expected))
+        if name == "offset":  # full: SuperLU would take gigabytes
+            step = scipy.linalg.solve(A.toarray(), b, assume_a="pos")
+        else:
+            step = scipy.sparse.linalg.spsolve(A, b)
+        expected = expected - step
+        if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(expected):
+            break
     close(flat(jax.flatten_util.ravel_pytree(ours)[0]), expected, 1e-6)
 
 

@@ -287,9 +287,8 @@ def _with_dense_rows(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         places = spread((axes, 0 if kwargs else {}), (args, kwargs), "in_axes")
     except ValueError:
         return args, kwargs  # JAX reports it, or the axes name parameters
-    # `spread` counts None as an array.
     tree: Any
-    leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda v: v is None or is_array(v))
+    leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
     if len(leaves) != len(places):
         return args, kwargs
     prepared: tuple[Any, Any] = tree.unflatten(
