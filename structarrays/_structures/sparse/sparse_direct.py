@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._functions.linalg.sparse_solvers import PRECISIONS as PRECISIONS  # the data types that SuperLU supports
 from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
-from . import array_digests, sparse_inverse
+from . import array_digests, factor_threads, sparse_inverse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,6 +241,10 @@ class RegisteredFactorization(Factorization):
 
 def _factors(matrix: Any, definite: bool) -> Any:
     """Return SuperLU's factors; None if the matrix is singular."""
+    return factor_threads.compute(_computed_factors, matrix, definite)
+
+
+def _computed_factors(matrix: Any, definite: bool) -> Any:
     from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
 
     options: dict[str, Any] = {}
@@ -312,6 +316,7 @@ class Cache:
         """Remove all factorisations."""
         with self._lock:
             self._slots.clear()
+        factor_threads.release()
 
     def get(
         self,
@@ -349,11 +354,15 @@ class Cache:
         with self._lock:
             sizes = {key: slot.value.nbytes for key, slot in self._slots.items() if slot.value is not None}
             count, total = len(sizes), sum(sizes.values())
+            before = len(self._slots)
             for key in list(sizes)[:-1]:
                 if count <= self.count and total <= self.nbytes:
                     break
                 count, total = count - 1, total - sizes[key]
                 del self._slots[key]
+            forgotten = before - len(self._slots)
+        if forgotten:
+            factor_threads.release()
 
 
 class _Slot:
