@@ -1,6 +1,7 @@
 """Dense results follow the operands: a `jax.Array` for programs of JAX, a `Dense` for generic code."""
 
 import asyncio
+import collections
 import copy
 import threading
 
@@ -291,6 +292,8 @@ class TestWholeNamespace:
         assert isinstance(sa.add(x, self.x), jax.Array)
         assert isinstance(sa.concat([x, self.x, sa.eye(2)]), jax.Array)
         assert type(sa.concat([x, y])) is sa.Dense
+        pair = collections.namedtuple("pair", "first second")
+        assert isinstance(sa.concat(pair(x, x)), jax.Array) and type(sa.concat(pair(x, y))) is sa.Dense
         assert isinstance(sa.multiply(2.0, x), jax.Array) and type(sa.exp(2.0)) is sa.Dense
         assert type(sa.eye(2) * x) is sa.Diagonal and type(sa.eye(2) + 1.0) is not sa.Dense
         assert type(sa.asarray(x)) is sa.Dense and type(sa.linspace(x[0, 0], x[1, 1], 3)) is sa.Dense

@@ -235,7 +235,7 @@ METHODS = [optx.LevenbergMarquardt, optx.GaussNewton, optx.Dogleg, optx.Indirect
 @pytest.mark.parametrize("name", ["trend", "trajectory", "offset"])
 @pytest.mark.parametrize("method", METHODS)
 def test_optimistix(name, method, rng):
-    """The optimum is that of SciPy's dense method, and the steps are those of the dense method of Optimistix."""
+    """SciPy's dense method finds the same optimum, and the dense method of Optimistix takes the same steps."""
     residual, start, y = problem(name, 40, rng)
     ours = optx.least_squares(residual, method(1e-9, 1e-9, linear_solver=SOLVER), start, args=y, max_steps=1000)
     for steps in (1, 4):

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_SEQUENCES = frozenset({tuple, list})
-
-
 def _parts(values: Sequence[Any]) -> Iterator[Any]:
     """Iterate over operands, and over the elements of sequences of operands."""
     for value in values:
@@ -54,7 +51,11 @@ def as_jax(result: Any) -> jax.Array:
 def follow_operands(result: Any, operands: Sequence[Any]) -> Any:
     """Return the result of a compiled call in the type that follows from its operands, while JAX traces the call."""
     of_jax = False
-    for x in operands if _SEQUENCES.isdisjoint(map(type, operands)) else _parts(operands):
+    for x in operands:
+        if isinstance(x, tuple | list):
+            operands = tuple(_parts(operands))
+            break
+    for x in operands:
         if type(x) is Dense:
             return result
         of_jax = of_jax or isinstance(x, jax.Array)

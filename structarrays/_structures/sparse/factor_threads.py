@@ -8,6 +8,7 @@ drops the reference once it is the last one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -39,11 +40,16 @@ class _Owner:
 
     def compute(self, factor: Callable[..., Any], *args: Any) -> Any:
         """Compute factors in the thread, and wait for them."""
-        return self._executor.submit(self._compute, factor, args).result()
+        try:
+            computed = self._executor.submit(self._compute, factor, args)
+        except RuntimeError:  # Python ends, and has stopped the threads: the memory goes with the process
+            return factor(*args)
+        return computed.result()
 
     def release(self) -> None:
         """Free the memory of factors without other references, soon."""
-        self._executor.submit(self._release)
+        with contextlib.suppress(RuntimeError):  # as in `compute`
+            self._executor.submit(self._release)
 
     def _compute(self, factor: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         self._release()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["disable", "enable", "enabled", "is_enabled"]
 
 _changes = Changes()
-"""What native calls change in JAX at the moment."""
+"""Changes of JAX that are made at the moment."""
 
 _lock = threading.Lock()
 

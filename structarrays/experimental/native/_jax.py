@@ -31,7 +31,7 @@ class Attribute(NamedTuple):
     form: tuple[str, ...]
     """Names that must be among the parameters of a function, among the fields of a class, or the names of the types in a tuple."""
     change: Literal["redirected", "replaced", "read"]
-    """What happens to it while native calls are on: calls of a function are redirected, or a value is replaced."""
+    """Change while native calls are on: calls of a function are redirected, or a value is replaced."""
     use: str
 
 

@@ -120,6 +120,17 @@ def test_solutions_from_many_threads():
             np.testing.assert_allclose(m @ x, np.ones(30), rtol=1e-12)
 
 
+def test_systems_are_solved_while_python_ends():
+    code = """
+import atexit
+from structarrays._structures.sparse import factor_threads
+factor_threads.compute(object)
+atexit.register(lambda: print(factor_threads.compute(lambda: "solved"), factor_threads.release()))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout == "solved None\n" and not run.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_has_threads_of_its_own():
     code = """
