@@ -41,7 +41,7 @@ WITH_A_VECTOR = {
     "solve": lambda A, v: sa.linalg.solve(A, v),
     "vecdot": lambda A, v: sa.vecdot(A, v),
     "tensordot": lambda A, v: sa.tensordot(A, v, axes=1),
-    "where": lambda A, v: sa.where(v > 0, v, A)[0] if isinstance(v, np.ndarray) else sa.where(v > 0, v, A),
+    "where": lambda A, v: sa.where(v > 0, v, A),
     "atan2": lambda A, v: sa.atan2(A, v),
     "lstsq": lambda A, v: sa.linalg.lstsq(A, v).x,
     "expm_multiply": lambda A, v: sa.linalg.expm_multiply(A, v),
@@ -89,9 +89,6 @@ def test_results_follow_the_operands(matrix, name):
         only(f(A, sa.asarray(ONES)), sa.Dense)
     with sa.record():
         recorded = only(f(A, jnp.asarray(ONES)), jax.Array)
-    if name == "where":
-        expected = [x for x in expected]
-        of_numpy, under_policy = expected, expected  # an index is a further call
     for found in (of_jax, compiled, of_numpy, under_policy, recorded):
         for x, y in zip(found, expected, strict=True):
             np.testing.assert_allclose(dense(x), y, rtol=1e-10, atol=1e-12)
@@ -115,7 +112,7 @@ def test_results_of_the_matrix_follow_the_policy(matrix, name):
 @each_matrix
 def test_index_arrays_are_operands(matrix):
     A, rows = MATRICES[matrix](), np.asarray([1, 0])
-    assert type(A[rows, :2]) is sa.Dense or isinstance(A[rows, :2], sa.Array)
+    assert isinstance(A[rows, :2], sa.Array)
     for key in ((jnp.asarray(rows), 0), (0, jnp.asarray(rows)), jnp.asarray(1)):
         assert isinstance(A[key], jax.Array)
         np.testing.assert_allclose(A[key], dense(A)[jax.tree.map(np.asarray, key)])
