@@ -53,6 +53,7 @@ from structarrays._structures.toeplitz import toeplitz_elimination as toeplitz_s
 from structarrays._structures.toeplitz import toeplitz_iterations
 from structarrays._structures.toeplitz import toeplitz_substitution as toeplitz_triangles
 from structarrays._structures.toeplitz.array import Toeplitz
+from structarrays._structures.triangular import numerics as triangles
 
 N = 1000  # rows: a copy in each step writes a thousand times the stored entries
 SMALL = 150  # rows, where each step touches all of a vector or a matrix
@@ -287,6 +288,11 @@ add(
     array(SMALL, SMALL, 1),
     passes=SMALL,
 )
+add(
+    "product of triangles that absorb",
+    lambda a, b: triangles._absorbing_product(a, b, True, False),
+    *[array(512, 512)] * 2,
+)
 add("tall product", lambda v, x, w: tall._in_pieces(v, (x,), w), array(10**5, 4), array(10**5, 1), array(10**5))
 add(
     "exponential",
@@ -312,6 +318,12 @@ add("derivative of what is repeated", backward, array(N), integers(), temporary=
 
 # ---- structures -------------------------------------------------------------------------------------------------------
 
+
+def augmented(a, b):
+    solver = pytest.importorskip("structarrays.interop.lineax_solver", exc_type=ImportError)
+    return solver._by_augmented_system(a, b, False)
+
+
 band = sa.Banded([np.ones(N - abs(k)) for k in (-1, 0, 1)], (-1, 0, 1), (N, N))
 low_rank = sa.LowRank(np.ones((N, 2)), np.ones((N, 2)))
 ones = sa.asarray(np.ones((N, 1)))
@@ -326,6 +338,13 @@ add("products of rows", lambda x, y: (x * x).u @ y, sa.LowRank(np.ones((N, 5)), 
 add("norm of an inverse", estimates.norm, sa.Inverse(band), temporary=8, passes=60)
 columns = np.ones((N, 8))
 add("products modulo n", functools.partial(fourier._product_modulo, n=70_001), integers(N), integers(N))
+add(
+    "least squares by an augmented system",
+    augmented,
+    sa.tridiagonal(*map(np.ones, (N - 1, N, N - 1))),
+    np.ones(N),
+    temporary=12,
+)
 add("change of a base", base_shifts.shift, sa.Diagonal(np.ones(N)), columns, columns, passes=3)
 
 
