@@ -138,6 +138,22 @@ SYMBOLIC = {
     "low rank": (lambda u, b: sa.linalg.solve(sa.LowRank(u, u) + sa.eye(60), b), (60, 2), (60, 1)),
     "Kronecker": (lambda a, b: sa.linalg.solve(sa.Kronecker(a + 4 * np.eye(3), a), b), (3, 3), (9, 1)),
     "BlockDiagonal": (lambda a, b: sa.linalg.solve(sa.BlockDiagonal(a), b), (4, 3, 3), (12, 1)),
+    "elements": (
+        lambda d, b: (
+            (sa.tridiagonal(-d[:, 1:], 4 + d, -d[:, 1:]) @ b)[:, 1] + sa.Diagonal(d)[:, 0, :1] + sa.Diagonal(d)[0, 1, 1]
+        ),
+        (5,),
+        (5, 1),
+    ),
+    "slices": (lambda d, b: (sa.Diagonal(d)[:-1] @ b[1:])[..., 2:, 0], (5,), (5, 1)),
+    "first matrix": (lambda d, b: sa.Kronecker(d[0], b[-1]), (3, 3), (2, 2)),
+    "means": (lambda a, b: sa.mean(sa.Symmetric(a), axis=0) + sa.mean(sa.LowRank(b, b), axis=(0, 1)), (3, 3), (3, 2)),
+    "deviations": (
+        lambda a, b: sa.std(sa.tridiagonal(a[:, 1:], a, a[:, 1:]), axis=0) + sa.var(sa.LowRank(b, b), axis=0),
+        (4,),
+        (4, 2),
+    ),
+    "deviations of matrices": (lambda a, b: sa.std(sa.Diagonal(a), axis=(1, 2)) + sa.mean(sa.Dense(b)), (4,), (3,)),
     "Sparse": (
         lambda a, b: sa.Sparse([2.0, 3.0], ([0, 1], [1, 2]), (3, 3)) @ sa.sum(sa.asarray(a), axis=(0, 2)),
         (3, 2),

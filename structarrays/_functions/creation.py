@@ -288,13 +288,25 @@ def _shape(shape: Any, name: str) -> tuple[int, ...]:
     """Convert a shape argument to a tuple of nonnegative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        shape = tuple(operator.index(n) for n in shape)
+        shape = tuple(map(_length, shape))
     except TypeError:
         raise TypeError(f"{name}: shape must be an integer or a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in shape):
         raise ValueError(f"{name}: shape must not contain negative lengths, got {shape}")
     result: tuple[int, ...] = shape
     return result
+
+
+def _length(n: Any) -> Any:
+    """Return a length as an integer; a symbolic dimension stays what it is."""
+    try:
+        return operator.index(n)
+    except TypeError:
+        from jax import export  # takes time to import
+
+        if export.is_symbolic_dim(n):
+            return n
+        raise
 
 
 def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tuple[Shape, DTypeLike, Any]:

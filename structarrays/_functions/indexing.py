@@ -24,6 +24,7 @@ from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dispatch.results import follow_eager_operands
 from .._core.dtypes import native
 from .._core.families.entries import elements_at, has_elements
+from .._numerics.symbolic import index_dtype
 from .conversion import asarray
 from .data_type import astype
 from .searching import where as select
@@ -101,7 +102,7 @@ def _on_host(data: jax.Array, items: Sequence[indexing.Item]) -> bool:
     return all(d.platform == "cpu" for d in data.devices())
 
 
-def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray) -> Array:
+def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray | jax.Array) -> Array:
     """Return a view of a box of a dense array."""
     return writes.make_view(
         Dense.make((_read_box(static, x.data, starts),)),
@@ -116,7 +117,7 @@ def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
     static, operands = [], []
     for item in items:
         if item.kind in ("int", "array"):
-            operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
+            operands.append(item.operand())
         if item.size == -1:
             return _read_dense(densify(x, "__getitem__"), items, False)
         static.append((item.kind, item.start, item.size, item.step) if item.kind == "slice" else (item.kind,))
@@ -185,7 +186,7 @@ def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], ke
             start, axis = axis, axis + len(block)
         if k[0] == "slice":
             _, begin, size, step = k
-            line = begin + step * jax.lax.iota(_index_dtype(n), size)
+            line = begin + step * jax.lax.iota(index_dtype(n), size)
             coordinates.append(line.reshape((size,) + (1,) * (ndim - axis - 1)))
             axis += 1
         else:
@@ -214,14 +215,9 @@ def _in_range(indices: jax.Array, n: int) -> jax.Array:
     if n == 0:
         return indices
     if indices.dtype.kind == "u":
-        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))
-    indices = indices.astype(jnp.promote_types(indices.dtype, _index_dtype(n)))
+        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(index_dtype(n))
+    indices = indices.astype(jnp.promote_types(indices.dtype, index_dtype(n)))
     return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
-
-
-def _index_dtype(n: int) -> type:
-    dtype: type = jnp.int64 if n > 2**31 - 1 else jnp.int32
-    return dtype
 
 
 def _core_position(key: Key, batch_ndim: int) -> int:

@@ -14,7 +14,8 @@ import numpy as np
 from . import dense_fft as fft
 from . import determinants
 from . import toeplitz_entries as toeplitz
-from .convolution import is_fast, widened
+from .convolution import check_length, is_fast, widened
+from .symbolic import smaller
 
 if TYPE_CHECKING:
     import jax
@@ -26,7 +27,7 @@ def matmul(c: jax.Array, x: jax.Array) -> jax.Array:
     Uses transforms of twice the length, as for a Toeplitz matrix, unless the length n is itself fast.
     """
     n = c.shape[-1]
-    if n <= toeplitz.SMALL or c.dtype.kind in "iu" or not is_fast(n):
+    if not smaller(toeplitz.SMALL, n) or c.dtype.kind in "iu" or not is_fast(n):
         upwards = c[..., ::-1]
         return toeplitz.matmul(jnp.concatenate([upwards, upwards[..., :-1]], axis=-1), min(0, 1 - n), (n, n), x)
     return toeplitz.cyclic_matmul(c, x)
@@ -36,6 +37,7 @@ def spectrum(c: jax.Array) -> jax.Array:
     """Eigenvalues, (..., n), or ``n // 2 + 1`` of them for a real matrix."""
     if c.shape[-1] == 0:
         return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
+    check_length(c.shape[-1])
     c = widened(c)
     return fft.fft(c) if jnp.iscomplexobj(c) else fft.rfft(c)
 

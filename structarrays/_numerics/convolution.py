@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from . import dense_fft as fft
+from .symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
 _LARGE = 100_000
 
 
+def check_length(n: int) -> None:
+    """Raise unless the length of a transform is a number.
+
+    Raises
+    ------
+    NotImplementedError
+        If the length is symbolic.
+    """
+    if is_symbolic(n):
+        raise NotImplementedError(
+            f"JAX has no Fourier transforms of the symbolic length {n}, which products and systems of Toeplitz and circulant matrices "
+            "need; export the program for a fixed size"
+        )
+
+
 @functools.cache
 def fast_length(n: int) -> int:
     """Smallest length of at least `n` with a fast transform: a product of twos, threes and fives, even for n > 1.
@@ -39,6 +55,7 @@ def fast_length(n: int) -> int:
     >>> fast_length(7), fast_length(1999999)
     (8, 2000000)
     """
+    check_length(n)
     if n <= 1:
         return 1
     best = 1 << (n - 1).bit_length()
@@ -58,6 +75,7 @@ def is_fast(n: int) -> bool:
 
     A large prime factor makes it ten times slower, and less accurate.
     """
+    check_length(n)
     for prime in (2, 3, 5, 7, 11):
         while n > 1 and n % prime == 0:
             n //= prime

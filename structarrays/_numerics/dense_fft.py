@@ -32,7 +32,7 @@ ifftshift = jnp.fft.ifftshift
 
 def by_rows(x: Array) -> Array:
     """The same array in row-major layout."""
-    result: Array = lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
+    result: Array = lax.optimization_barrier(x.ravel()).reshape(x.shape)
     return result
 
 

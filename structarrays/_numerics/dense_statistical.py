@@ -14,6 +14,7 @@ import numpy
 from jax import Array, lax
 
 from .flags import custom_jvp
+from .symbolic import degrees_of_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,8 @@ def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdi
     result = jnp.var(x, axis=axis, correction=correction, keepdims=keepdims)
     count = math.prod(x.shape[a] for a in _axes(x, axis))
     # jnp divides by the negative value.
-    return result if count - correction > 0 else jnp.full_like(result, jnp.nan)
+    _, positive = degrees_of_freedom(count, correction, x.dtype)
+    return result if positive else jnp.full_like(result, jnp.nan)
 
 
 def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:

@@ -15,6 +15,7 @@ from jax import Array, lax
 
 from .._core.jax_internals import lapack
 from . import flags
+from .symbolic import smaller
 from .undefined import nan_unless
 from .vectors import for_right_sides
 
@@ -94,7 +95,7 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
     """
     n, k = b.shape[-2:]
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    by_buffers = a.ndim == 2 and k <= _FEW and lapack.is_available(a.dtype)
+    by_buffers = a.ndim == 2 and not smaller(_FEW, k) and lapack.is_available(a.dtype)
     substitute: Callable[..., Array] = _substitution_on_buffers if by_buffers else _substitution
     x = substitute(
         jnp.broadcast_to(a, (*batch, n, n)),

@@ -1,8 +1,65 @@
-"""Sizes that `jax.export` leaves open: they are expressions, and most comparisons of them raise an error."""
+"""Sizes that `jax.export` leaves open: they are expressions, and most comparisons of them raise an error.
 
+Algorithms are chosen as for large arrays, since the program runs with each size that the constraints of the user allow. Comparisons
+on which the result depends, and not the cost alone, raise the error of JAX, which asks for a constraint.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
+
+from .._core.jax_internals.sizes import evaluate
+
+_LARGE = 2**20
+"""Value of symbolic dimensions where costs are compared."""
 
 
 def is_symbolic(size: object) -> bool:
     """Return whether a size is an expression of symbolic dimensions."""
     return not isinstance(size, int | np.integer)
+
+
+def as_number(size: Any, dtype: np.dtype[Any]) -> float | jax.Array:
+    """Return a size as a number of the real type that belongs to `dtype`: a traced one if it is symbolic."""
+    if not is_symbolic(size):
+        return float(size)
+    return jnp.asarray(size).astype(jnp.finfo(dtype).dtype)
+
+
+def degrees_of_freedom(count: Any, correction: float, dtype: np.dtype[Any]) -> tuple[float | jax.Array, bool]:
+    """Return ``count - correction``, and whether it is positive."""
+    if not is_symbolic(count):
+        return float(count - correction), count > correction
+    return as_number(count, dtype) - correction, bool(count > math.floor(correction))
+
+
+def estimated(size: Any) -> int:
+    """Return a size for costs: the size itself, or its value for large symbolic dimensions.
+
+    Raises
+    ------
+    jax.errors.InconclusiveDimensionOperation
+        If the size is symbolic and JAX does not expose how to evaluate it.
+    """
+    return evaluate(size, _LARGE) if is_symbolic(size) else int(size)
+
+
+def index_dtype(*sizes: Any) -> np.dtype[Any]:
+    """Return the integer type of positions along axes of these sizes."""
+    if any(map(is_symbolic, sizes)):
+        return np.dtype(jnp.result_type(int))
+    return np.dtype(np.int64 if max(sizes) > 2**31 - 1 else np.int32)
+
+
+def smaller(a: Any, b: Any) -> bool:
+    """Return whether the size `a` is smaller than the size `b`, in a comparison of costs.
+
+    If the constraints of symbolic sizes do not decide, compare their values for large dimensions.
+    """
+    try:
+        return bool(a < b)
+    except jax.errors.InconclusiveDimensionOperation:
+        return estimated(a) < estimated(b)

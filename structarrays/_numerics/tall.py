@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .flags import custom_jvp
+from .symbolic import is_symbolic
 
 _MANY, _FEW_COLUMNS = 4000, 100
 _NUMBERS = 240_000
@@ -46,7 +47,7 @@ def transposed_products(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Ar
     if len(xs) > 1 and (columns > _FEW_COLUMNS or len({x.dtype for x in xs}) > 1):
         return tuple(transposed_product(v, x, weights) for x in xs)
     n, flat = v.shape[-2], v.ndim == 2 and weights.ndim == 1 and all(x.ndim == 2 for x in xs)
-    tall = n >= _MANY and n >= 8 * max(v.shape[-1], columns)
+    tall = not is_symbolic(n) and n >= _MANY and n >= 8 * max(v.shape[-1], columns)
     if columns > 1 and flat and tall and jax.default_backend() == "cpu":
         cuts = list(itertools.accumulate(x.shape[-1] for x in xs))[:-1]
         return tuple(jnp.split(_in_pieces(v, xs, weights), cuts, axis=-1))

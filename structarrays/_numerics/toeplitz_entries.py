@@ -18,6 +18,7 @@ from .banded_systems import mapped_together
 from .convolution import by_one_transform, cyclic, fast_length, widened
 from .dense_fft import by_rows
 from .flags import custom_jvp
+from .symbolic import smaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,14 +105,14 @@ def matmul(
     batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
     if d == 0 or x.size == 0 or 0 in batch:
         return jnp.zeros((*batch, m, x.shape[-1]), x.dtype)
-    if d <= _SHIFTED_DIAGONALS and stored is None:
+    if not smaller(_SHIFTED_DIAGONALS, d) and stored is None:
         offsets = range(first, first + d)
         diagonals = [
             jnp.broadcast_to(values[..., k - first, None], (*values.shape[:-1], bands.diagonal_length(shape, k)))
             for k in offsets
         ]
         return jnp.broadcast_to(bands.matmul_dense(diagonals, offsets, shape, x), (*batch, m, x.shape[-1]))
-    small = m * n <= max(SMALL**2, 16 * (m + n))
+    small = not smaller(SMALL**2, m * n) or not smaller(16 * (m + n), m * n)
     if small and covers(values, first, shape) and stored is None:
         return jnp.matmul(to_dense(values, first, shape), x)
     if values.dtype.kind in "iu":
@@ -316,6 +317,7 @@ def windows(
     tuple of jax.Array, (..., N - width + 1)
         Element s belongs to the window ``s, …, s + width - 1``.
     """
+    width = int(width)  # or JAX's error about symbolic sizes
     count, size, done, result = parts[0].shape[-1] - width + 1, 1, 0, None
     while True:
         if width & size:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.symbolic import is_symbolic
 from ..dispatch import late
 from ..dtypes import native, x64
 from .base import Array
@@ -42,6 +43,12 @@ class Item(NamedTuple):
     size: int = 1
     step: int = 1
     array: Any = None
+
+    def operand(self) -> Any:
+        """Return the integer or the integers of an item of the kind ``"int"`` or ``"array"``, as an array."""
+        if self.kind == "array":
+            return self.array
+        return jnp.asarray(self.start) if is_symbolic(self.start) else np.asarray(self.start)
 
 
 FULL = slice(None)
@@ -77,8 +84,7 @@ def parse(key: Any, shape: Shape) -> list[Item]:
         if isinstance(part, int):
             items.append(Item("int", _checked(part, n, axis)))
         elif isinstance(part, slice):
-            start, stop, step = _slice(part, n)
-            items.append(Item("slice", start, len(range(start, stop, step)), step))
+            items.append(Item("slice", *_slice(part, n)))
         elif part.dtype == bool:
             items.extend(_mask(part, shape, axis))
             axis += part.ndim - 1
@@ -156,10 +162,29 @@ def _checked(i: int, n: int, axis: int) -> int:
 
 
 def _slice(s: slice, n: int) -> tuple[int, int, int]:
+    """Return the start, the number of elements and the step."""
+    if is_symbolic(n):
+        return _slice_of_symbolic_axis(s, n)
     try:
-        return s.indices(n)
+        start, stop, step = s.indices(n)
     except TypeError:
         raise IndexError(f"slice indices must be integers or None, got {s}") from None
+    return start, len(range(start, stop, step)), step
+
+
+def _slice_of_symbolic_axis(s: slice, n: Any) -> tuple[Any, Any, int]:
+    if s.step not in (None, 1):
+        raise IndexError(
+            f"a slice of an axis of symbolic size {n} must have the step 1, got {s}; use sa.flip or sa.take"
+        )
+
+    def place(index: Any, default: Any) -> Any:
+        if index is None:
+            return default
+        return jax.core.max_dim(n + index, 0) if index < 0 else jax.core.min_dim(index, n)
+
+    start, stop = place(s.start, 0), place(s.stop, n)
+    return start, jax.core.max_dim(stop - start, 0), 1
 
 
 def check_array(array: Any, n: int, axis: int) -> Any:
@@ -248,13 +273,16 @@ def is_full(item: Item, n: int) -> bool:
 # ---- a box of dense data: compiled once for all starts --------------------------------------------------------------
 
 
-def box(items: Sequence[Item]) -> tuple[BoxStatic, np.ndarray]:
+def box(items: Sequence[Item]) -> tuple[BoxStatic, np.ndarray | jax.Array]:
     """Return the static description of a box, and its starts."""
     static = tuple((item.kind, item.size, item.step) for item in items)
     starts = [
         item.start + min(0, (item.size - 1) * item.step) if item.size else 0 for item in items if item.kind != "new"
     ]
-    return static, np.asarray(starts, dtype=np.int64 if x64() else np.int32)
+    dtype = np.int64 if x64() else np.int32
+    if any(map(is_symbolic, starts)):
+        return static, jnp.stack([jnp.asarray(start).astype(dtype) for start in starts])
+    return static, np.asarray(starts, dtype=dtype)
 
 
 def _cover(static: BoxStatic) -> tuple[list[int], list[int]]:
@@ -310,7 +338,7 @@ def fancy(items: Sequence[Item]) -> tuple[FancyStatic, tuple[Any, ...]]:
     for item in items:
         if item.kind in ("int", "array"):
             static.append("array")
-            operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
+            operands.append(item.operand())
         elif item.kind == "new":
             static.append(None)
         else:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.symbolic import smaller
 from .. import dtypes
 from ..dispatch.contexts import densify_policy
 from ..dispatch.recording import Event, active_log
@@ -132,7 +133,7 @@ fastest method or the result."""
 
 def dense_if_small(x: Array, name: str) -> Dense:
     """Densify under the policy of `densify`; the dense form of a small matrix (`SMALL`) does not count."""
-    return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
+    return densify(x, name) if smaller(SMALL, max(x.shape[-2:])) else to_dense(x)
 
 
 def right_side(x: Array, name: str = "linalg.solve") -> jax.Array:
@@ -145,7 +146,7 @@ def lets_dense(x: Array, size: int | None = None) -> bool:
     alternative.
     """
     policy = densify_policy.value
-    fits: bool = (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
+    fits = not smaller(policy.limit, (x.size if size is None else size) * x.dtype.itemsize)
     return fits and policy.mode != "error"
 
 
@@ -173,7 +174,8 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
     size *= x.dtype.itemsize
     policy = densify_policy.value
     kind = f"{type(x).__name__} of shape {x.shape}"
-    if policy.mode == "error" or (limit and size > policy.limit):
+    exceeds = smaller(policy.limit, size)
+    if policy.mode == "error" or (limit and exceeds):
         why = (
             'which sa.densify("error") forbids'
             if policy.mode == "error"
@@ -184,7 +186,7 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
             f"{reason} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you "
             f'want the dense form, or raise the limit with sa.densify("allow", limit=…)'
         )
-    if policy.mode == "warn" or size > policy.limit:
+    if policy.mode == "warn" or exceeds:
         text = f"{name} expands {kind} to its dense form ({size} bytes)"
         warnings.warn(text, DensifyWarning, stacklevel=_level_of_caller())
     log = active_log()

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.symbolic import smaller
 from .. import dtypes
 from ..array.base import Array
 from ..array.dense import Dense
@@ -385,7 +386,7 @@ def _unless_full(function: _Elementwise[...], pattern: Array, args: Sequence[Arr
     full = pattern.full_size or type(pattern) is Dense
     if (
         not full
-        or max(shape[-2:]) <= SMALL
+        or not smaller(SMALL, max(shape[-2:]))
         or any((type(x) is Dense or x.full_size) and x.shape[-2:] == shape[-2:] for x in args)
     ):
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.symbolic import smaller
 from .. import dtypes
 from ..array.base import Array, for_each_matrix
 from ..array.dense import Dense
@@ -120,7 +121,7 @@ def stored(x: Array) -> int:
 
 def pays(*terms: Array) -> bool:
     """Return whether arrays of one shape together store less than their dense form."""
-    return sum(map(stored, terms)) < math.prod(terms[0].shape[-2:])
+    return smaller(sum(map(stored, terms)), math.prod(terms[0].shape[-2:]))
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..array.base import Array
 from ..dispatch.registry import Registry
 
@@ -201,7 +202,7 @@ def _fold(x: Array, monoid: Monoid, axis: tuple[int, ...], keepdims: bool) -> Ar
 
 def _mean(x: Array, total: Monoid, axis: tuple[int, ...], keepdims: bool) -> Array:
     count = reduced_count(x, axis)
-    return _over_batch(_fold(x, total, axis, keepdims), lambda data: data / float(count), count > 0)
+    return _over_batch(_fold(x, total, axis, keepdims), lambda data: data / as_number(count, data.dtype), count > 0)
 
 
 def _spread(
@@ -216,12 +217,12 @@ def _spread(
     # Two passes, since the textbook formula (mean of squares minus square of mean) loses digits by cancellation.
     batch, core = _split(x, axis)
     count = reduced_count(x, axis)
-    divisor = float(count - correction)
+    divisor, positive = degrees_of_freedom(count, correction, x.dtype)
     if not core:
         return _over_batch(
             x,
             lambda data: leaf(data, axis=batch, correction=correction, keepdims=keepdims),
-            count > 0 and divisor > 0,
+            count > 0 and positive,
         )
     mean = _mean(x, total, axis, keepdims=True)
     kernel = squared_deviations.required((x,))
@@ -229,7 +230,7 @@ def _spread(
 
     def variance(data: jax.Array) -> jax.Array:
         data = total.reduce(data, axis=batch, keepdims=keepdims) if batch else data
-        return finish(data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan))
+        return finish(data / divisor if positive else jnp.full_like(data, jnp.nan))
 
     return map_entries(squares, variance)
 

@@ -20,6 +20,7 @@ from ..._core.families.conditions import along_core_axis
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.utility import diff
 from ..._numerics import bands as band_numerics
+from ..._numerics.symbolic import index_dtype
 from .array import Banded, bands, missing
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], kee
             # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
             diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
         return _everything(x, monoid, diagonals, background, count, keepdims)
-    counts = missing(x, *axes)
-    start = None if background is None or not counts.any() else _repeated(monoid, background, counts)
+    start = None
+    if background is not None:
+        counts = missing(x, *axes)
+        start = _repeated(monoid, background, counts) if counts.any() else None
     return _lines(x, monoid, x.diagonals, start, axes, keepdims)
 
 
@@ -139,7 +142,7 @@ def _repeated(monoid: Monoid, background: jax.Array, counts: np.ndarray) -> jax.
 def _missing(x: Banded, axis: int) -> jax.Array:
     """`missing` as an expression that fuses; a constant of n numbers would be part of the compiled code."""
     m, n = x.core_shape
-    line = lax.iota(jnp.int64 if max(m, n) > 2**31 - 1 else jnp.int32, m if axis == -1 else n)
+    line = lax.iota(index_dtype(m, n), m if axis == -1 else n)
     count = jnp.full_like(line, n if axis == -1 else m)
     for d, k in zip(x.diagonals, x.offsets, strict=True):
         before = max(0, -k if axis == -1 else k)

@@ -18,6 +18,7 @@ from ..._functions.linalg import det, inv, matmul, matrix_transpose, slogdet, so
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import determinants
 from ..._numerics.determinants import any_of_all
+from ..._numerics.symbolic import smaller
 from ..banded.diagonal import Diagonal
 from ..low_rank.array import LowRank, low_rank
 from .base_shifts import LIMIT, ratio
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 def _is_conformal(x: Block, *args: Array, **static: Any) -> bool:
     """Return whether rows and columns have the same cuts, and a pivot exists."""
-    if x.heights != x.widths or x.full_size or x.shape[-1] <= SMALL:
+    if x.heights != x.widths or x.full_size or _is_small(x):
         return False
     return any(map(_can_be_pivot, _diagonal(x.blocks)))
 
@@ -56,7 +57,7 @@ def _can_be_pivot(x: Array) -> bool:
 
 
 def _is_small(x: Block, *args: Array) -> bool:
-    return x.shape[-1] <= SMALL
+    return not smaller(SMALL, x.shape[-1])
 
 
 @by_form(solve, inv, det, slogdet, of=Block, when=_is_small)

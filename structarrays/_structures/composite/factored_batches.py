@@ -16,6 +16,7 @@ from ..._functions.elementwise import divide
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.statistical import mean
 from ..._functions.statistical import sum as sum_of
+from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..kronecker.kronecker_sum import KroneckerSum
 from ..low_rank.array import LowRank
 from .factored_functions import spreads
@@ -103,9 +104,9 @@ def _mean_batch_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: boo
 def variance_of_batch(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     """Use two passes, since the mean of the squares minus the square of the mean cancels."""
     count = reduced_count(x, axis)
-    centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / float(count)
+    centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / as_number(count, x.dtype)
     squares = _start(x, axis, 0, centre.real.dtype)
     squares = _accumulated(x, axis, squares, lambda s, data: s + squared_magnitude(data - centre))
-    divisor = float(count - correction)
-    data = squares / divisor if divisor > 0 else jnp.full_like(squares, jnp.nan)
+    divisor, positive = degrees_of_freedom(count, correction, x.dtype)
+    data = squares / divisor if positive else jnp.full_like(squares, jnp.nan)
     return jnp.expand_dims(data, axis) if keepdims else data

@@ -26,6 +26,7 @@ from ..._functions.rounding_and_parts import conj, real
 from ..._functions.statistical import mean, std, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
+from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..banded.diagonal import Diagonal
 from .sum import split_background, total
 
@@ -192,7 +193,7 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((_total(x, axis, keepdims) / float(reduced_count(x, axis)),))
+    return Dense.make((_total(x, axis, keepdims) / as_number(reduced_count(x, axis), x.dtype),))
 
 
 def spreads(
@@ -220,14 +221,14 @@ def spreads(
 def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     """Compute the variance from the sum of squares of the centred array."""
     batch, core = split_axes(x, axis)
-    centre = Dense.make((_total(x, axis) / float(reduced_count(x, axis)),))
+    centre = Dense.make((_total(x, axis) / as_number(reduced_count(x, axis), x.dtype),))
     centred = subtract(x, centre)
     kernel = squared_norms.required((centred,))
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
-    divisor = float(reduced_count(x, axis) - correction)
-    data = data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan)
+    divisor, positive = degrees_of_freedom(reduced_count(x, axis), correction, x.dtype)
+    data = data / divisor if positive else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
 
 

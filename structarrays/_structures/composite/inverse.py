@@ -18,6 +18,7 @@ from ..._core.families.factored import as_matrix, part, stored
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import det_by_slogdet, logarithms
+from ..._numerics.symbolic import smaller
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
 from .estimates import probes
@@ -163,7 +164,7 @@ sixteenth of it.
 def stays_inverse(x: Array) -> bool:
     """Return whether `linalg.inv` returns an `Inverse` instead of a full matrix."""
     n = x.shape[-1]
-    return n >= LARGE and 16 * stored(x) <= n * n and can_solve(x)
+    return not smaller(n, LARGE) and not smaller(n * n, 16 * stored(x)) and can_solve(x)
 
 
 def checked_inverse(x: Array) -> tuple[Inverse, jax.Array]:

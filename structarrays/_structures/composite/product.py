@@ -35,6 +35,7 @@ from ..._functions.elementwise import multiply
 from ..._functions.indexing import index
 from ..._functions.linear_algebra import expanded_product, matmul, matrix_transpose
 from ..._functions.statistical import sum as sum_of
+from ..._numerics.symbolic import estimated, smaller
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..fill.array import Fill
@@ -230,7 +231,7 @@ def _matmul_unexpanded(function: Function[..., Any], args: Sequence[Array], shap
 
 def pays_as_product(factors: Sequence[Array]) -> bool:
     """Return whether factors store less, in total, than their product in dense form."""
-    return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
+    return smaller(sum(map(stored, factors)), factors[0].shape[-2] * factors[-1].shape[-1])
 
 
 @unexpanded("multiply", "divide")
@@ -265,7 +266,7 @@ def chain(arrays: Sequence[Array]) -> Array:
     arrays = list(arrays)
     if len(arrays) == 1:
         return to_dense(arrays[0])
-    splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x.product_cost) for x in arrays])
+    splits = _cheapest([_size_and_cost(x) for x in arrays])
 
     def multiplied(i: int, j: int) -> Array:
         if i == j:
@@ -280,6 +281,11 @@ def chain(arrays: Sequence[Array]) -> Array:
         return to_dense(matmul.dispatch(x, y))
 
     return multiplied(0, len(arrays) - 1)
+
+
+def _size_and_cost(x: Array) -> tuple[Shape, int | None]:
+    m, n = map(estimated, x.shape[-2:])
+    return (m, n), None if type(x) is Dense else estimated(x.product_cost)
 
 
 def _cheapest(shapes: Sequence[tuple[Shape, Any]]) -> dict[tuple[int, int], int]:

@@ -43,6 +43,7 @@ from ..._functions.linalg.norms import diagonal
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import sum as sum_of
+from ..._numerics.symbolic import as_number
 from ..banded.array import is_nothing
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, constant_of_rank_one, line_of_rank_one
@@ -425,7 +426,7 @@ def _squared_norms_array(x: Array, *, axes: tuple[int, ...]) -> jax.Array:
 def _squared_norms_fill(x: Fill, *, axes: tuple[int, ...]) -> jax.Array:
     count = math.prod(x.shape[a] for a in axes)
     kept = [x.shape[a] for a in (-2, -1) if a not in axes]
-    total = squared_magnitude(x.value) * float(count)
+    total = squared_magnitude(x.value) * as_number(count, x.dtype)
     return jnp.broadcast_to(total.reshape((*total.shape, *(1,) * len(kept))), (*total.shape, *kept))
 
 

@@ -26,6 +26,7 @@ from ..._functions.linalg.systems import logarithms
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import determinants
 from ..._numerics.determinants import any_of_all
+from ..._numerics.symbolic import smaller
 from ..._numerics.tall import transposed_products
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal
@@ -267,7 +268,7 @@ def _by_dense_form_if_small(function: Function[..., Any]) -> Callable[[Run], Run
 
     def register(run: Run) -> Run:
         def _by_base_and_low_rank(x: Array, *others: Array) -> Result:
-            if x.shape[-1] > SMALL:
+            if smaller(SMALL, x.shape[-1]):
                 return run(x, *others)
             remark(f"the dense form, of at most {SMALL} rows")
             return function.dispatch(to_dense(x), *others)

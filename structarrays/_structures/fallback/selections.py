@@ -13,6 +13,7 @@ from ..._core.families.entries import elements_at, has_elements
 from ..._core.families.factored import Factored, as_matrix, select_lines, stored
 from ..._functions.indexing import index
 from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._numerics.symbolic import index_dtype
 from ..composite.product import product
 from ..sparse.array import Sparse
 
@@ -66,7 +67,7 @@ def places(key: tuple[tuple[Any, ...], tuple[Any, ...]], n: int) -> jax.Array:
 def selection_matrix(where: jax.Array, n: int, like: Array) -> Sparse:
     """Matrix with a one in each row, in the selected column; with the batch shape and dtype of `like`."""
     batch, size = like.shape[:-2], where.shape[0]
-    dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    dtype = index_dtype(n)
     leaves = (jnp.ones(size, like.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
     return Sparse.make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
 

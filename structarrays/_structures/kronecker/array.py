@@ -31,6 +31,7 @@ from ..._functions.elementwise import add
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._numerics import bands as bands_kernel
 from ..._numerics import kronecker_factors
+from ..._numerics.symbolic import estimated
 from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import bands
 from ..banded.diagonal import Diagonal, Identity
@@ -300,7 +301,7 @@ def _order(factors: Sequence[Array]) -> list[int]:
 
     def key(i: int) -> float:
         (m, n), cost = factors[i].shape[-2:], factors[i].product_cost
-        return (m - n) / max(1, cost)
+        return estimated(m - n) / max(1, estimated(cost))
 
     return sorted(range(len(factors)), key=key)
 
@@ -433,7 +434,7 @@ def _matmul_kronecker_diagonal(x1: Kronecker, x2: Diagonal) -> Array:
 
 @scale.kernel(Kronecker)
 def _scale_kronecker(x: Kronecker, factor: Callable[[Array], Array]) -> Kronecker:
-    smallest = min(range(len(x.factors)), key=lambda i: stored(x.factors[i]))
+    smallest = min(range(len(x.factors)), key=lambda i: estimated(stored(x.factors[i])))
     return x.make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
 
 

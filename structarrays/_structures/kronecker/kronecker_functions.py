@@ -31,6 +31,7 @@ from ..._functions.rounding_and_parts import imag, real
 from ..._functions.statistical import mean, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import kronecker_factors
+from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.factored_functions import split_axes, spreads
 from ..composite.product import product
@@ -158,7 +159,7 @@ def _sum_of_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) ->
 
 @mean.kernel(Kronecker, when=has_core)
 def _mean_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
+    return Dense.make((_sum(x, axis, keepdims) / as_number(math.prod(x.shape[a] for a in axis), x.dtype),))
 
 
 def _over_core(x: Kronecker, *, axis: tuple[int, ...], **static: Any) -> bool:
@@ -182,7 +183,8 @@ def variance_of_kronecker(x: Kronecker, axis: tuple[int, ...], correction: float
     terms = [(*means[:i], v, *squares[i + 1 :]) for i, v in enumerate(spreads)]
     data = chain(jnp.add, [chain(kronecker_factors.kron, term) for term in terms])
     count = math.prod(x.shape[a] for a in axis)
-    data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
+    divisor, positive = degrees_of_freedom(count, correction, x.dtype)
+    data = data * (as_number(count, x.dtype) / divisor) if positive else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
 
 

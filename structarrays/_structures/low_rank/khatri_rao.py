@@ -18,6 +18,7 @@ from ..._functions.elementwise import multiply
 from ..._functions.indexing import index
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
+from ..._numerics.symbolic import smaller
 from ..._numerics.tall import transposed_product
 from ..fallback.selections import by_products, selected_lines
 from ..kronecker.array import pieces
@@ -117,7 +118,7 @@ def _row_by_row(a: jax.Array, b: jax.Array) -> jax.Array:
 def _hadamard_pair_low_rank_low_rank(x: LowRank, y: LowRank) -> Array | None:
     """Multiply all pairs of columns of the factors; formed explicitly if that stores no more than the factors."""
     m, n = x.shape[-2:]
-    if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * m * n:
+    if smaller(2 * m * n, sum(map(stored, (x, y))) * min(x.rank, y.rank)):
         return None
     if x.rank == y.rank == 1:
         return low_rank(multiply(x.u, y.u), multiply(x.v, y.v))

@@ -19,6 +19,7 @@ from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import positive_definite
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
+from ..._numerics.symbolic import as_number
 
 _TOLERANCE = 8
 """The largest residual, in rounding errors times the square root of the number of rows, relative to the norms of A and of its inverse."""
@@ -65,9 +66,10 @@ def _checked(definite: bool, hermitian: bool, x: jax.Array, found: jax.Array) ->
     mirrored = jnp.conj(found.mT) if hermitian else found.mT
     part = found + (mirrored - found) / 2
     size = _largest(x) * jnp.finfo(x.dtype).eps
-    tolerance = _TOLERANCE * x.shape[-1] ** 0.5 * size * _largest(part)
+    n = as_number(x.shape[-1], x.dtype)
+    tolerance = _TOLERANCE * n**0.5 * size * _largest(part)
     # A bound of the residual of the symmetric part that needs no matrix product.
-    bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (x.shape[-1] / 2)
+    bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (n / 2)
     usable = jnp.all(jnp.isfinite(x) & jnp.isfinite(found), axis=(-2, -1))
 
     def residual() -> jax.Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..._core import dtypes
 from ..._core.array.dense import Dense, batch_shape_of, parameter
@@ -20,6 +21,7 @@ from ..._core.text import inline
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import toeplitz_entries
 from ..._numerics.bands import diagonal_length
+from ..._numerics.symbolic import is_symbolic, smaller
 from ..banded.array import Banded, at_offsets, bands, batch_of, holds_offsets, matrix_shape
 from ..banded.diagonal import Identity
 from ..fill.array import Fill, fills_matrices
@@ -273,7 +275,10 @@ class Toeplitz(EntryArray):
     def diagonal_value(self, offset: int) -> jax.Array:
         """Return the number on the diagonal with this offset, of batch shape, whether it is stored or not."""
         if self.first <= offset <= self.last:
-            return self.values[..., offset - self.first]
+            place = offset - self.first
+            if is_symbolic(place):
+                return lax.index_in_dim(self.values, place, -1, keepdims=False)
+            return self.values[..., place]
         return jnp.zeros(self.batch_shape, self.dtype)
 
     def diagonal(self, offset: int) -> jax.Array:
@@ -303,7 +308,7 @@ def is_triangular(x: Toeplitz) -> bool:
 def is_solved_as_dense(x: Toeplitz, *args: Array, **static: Any) -> bool:
     """Return whether the dense form solves linear systems with a square matrix."""
     definite = POSITIVE_DEFINITE in x.assumptions
-    return x.core_shape[-1] <= (DEFINITE_SOLVED_AS_DENSE if definite else SOLVED_AS_DENSE)
+    return not smaller(DEFINITE_SOLVED_AS_DENSE if definite else SOLVED_AS_DENSE, x.core_shape[-1])
 
 
 # ---- from data ----------------------------------------------------------------------------------------------------

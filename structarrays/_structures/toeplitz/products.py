@@ -13,6 +13,7 @@ from ..._core.families.elementwise_rule import held_unexpanded
 from ..._core.families.factored import stored
 from ..._functions.linalg import matmul
 from ..._numerics import toeplitz_entries
+from ..._numerics.symbolic import smaller
 from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
 from ..composite.estimates import finite_product
@@ -82,7 +83,7 @@ def _are_large(x1: Toeplitz, x2: Toeplitz) -> bool:
     """Return whether the dense form of `x2` would take longer than the recursion along the diagonals."""
     inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
     nonempty = x1.values.shape[-1] and x2.values.shape[-1]
-    return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > toeplitz_entries.SMALL**2
+    return bool(inexact and nonempty) and smaller(toeplitz_entries.SMALL**2, x2.core_shape[0] * x2.core_shape[1])
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)

@@ -8,13 +8,16 @@ other factor has an element that is not finite.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ..._numerics import packed_triangles as triangles
 from ..._numerics.absorbing import absorbing_product
+from ..._numerics.symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +50,7 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     if side_a is not None and side_b is not None:
         return _two_triangles(a, b, side_a, side_b)
     (m, k), n = a.shape[-2:], b.shape[-1]
-    size = max(_SMALLEST, -(-max(m, k) // _BLOCKS))
+    size = _block_size(m, k)
     rows = _cuts(m, m if side_a is None else size)
     columns = _cuts(n, n if side_b is None else size)
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -90,7 +93,7 @@ def _two_triangles(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
 def _strips(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
     """Multiply blocks of rows and blocks of columns, each without the part outside the triangle."""
     m, n = a.shape[-2], b.shape[-1]
-    size = max(_SMALLEST, -(-max(*a.shape[-2:], n) // _BLOCKS))
+    size = _block_size(*a.shape[-2:], n)
     columns = _cuts(n, size)
     right = [_strip(b[..., :, c[0] : c[1]].mT, not side_b, c) for c in columns]
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -119,7 +122,9 @@ def _strip(x: Array, side: bool, rows: Interval) -> tuple[Array, int]:
 def _absorbing_product(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
     """Do the same if structural zeros meet NaN or infinity: block after block, in a loop that compiles one of them."""
     m, n = a.shape[-2], b.shape[-1]
-    size = max(_SMALLEST, -(-max(m, n) // _BLOCKS))
+    if is_symbolic(m * n):
+        return absorbing_matmul(a, triangles.mask(a.shape, side_a), b, triangles.mask(b.shape, side_b))
+    size = _block_size(m, n)
     rows, columns = max(1, -(-m // size)), max(1, -(-n // size))
     a = jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, rows * size - m), (0, 0)])
     b = jnp.pad(b, [(0, 0)] * (b.ndim - 1) + [(0, columns * size - n)])
@@ -162,8 +167,16 @@ def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Se
     return total
 
 
+def _block_size(*lengths: int) -> int:
+    if any(map(is_symbolic, lengths)):
+        return functools.reduce(jax.core.max_dim, lengths)  # one block
+    return max(_SMALLEST, -(-max(lengths) // _BLOCKS))
+
+
 def _cuts(n: int, size: int) -> list[Interval]:
-    """Divide ``0, …, n`` into intervals of at most `size`; at least one, which may be empty."""
+    """Divide ``0, …, n`` into intervals of at most `size`; at least one, which may be empty, and one if sizes are symbolic."""
+    if is_symbolic(n) or is_symbolic(size):
+        return [(0, n)]
     return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
 
 
