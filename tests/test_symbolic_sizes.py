@@ -88,6 +88,66 @@ def test_matrices_of_symbolic_size(name, rng):
             np.testing.assert_allclose(results[key], FUNCTIONS[key][1](a, v), rtol=1e-9, atol=1e-11, err_msg=key)
 
 
+# Functions of a vector v and a matrix u of three columns.
+OTHERS = {
+    "creation": (
+        lambda v, u: (
+            sa.zeros(v.shape) + sa.ones((v.shape[0], 4)) @ np.ones(4) + sa.full(v.shape, 2.0) * sa.arange(v.shape[0])
+        ),
+        lambda v, u: 4 + 2.0 * np.arange(len(v)),
+    ),
+    "off the diagonal": (lambda v, u: sa.eye(v.shape[0], k=1) @ v, lambda v, u: np.append(v[1:], 0)),
+    "linspace": (lambda v, u: sa.linspace(0.0, 1.0, v.shape[0]) * v, lambda v, u: np.linspace(0, 1, len(v)) * v),
+    "stack": (lambda v, u: sa.stack([sa.Diagonal(v)] * 2), lambda v, u: np.stack([np.diag(v)] * 2)),
+    "concat": (
+        lambda v, u: sa.concat([sa.Diagonal(v), sa.eye(v.shape[0])]),
+        lambda v, u: np.r_[np.diag(v), np.eye(len(v))],
+    ),
+    "largest": (lambda v, u: sa.max(sa.Diagonal(-v)), lambda v, u: np.max(np.diag(-v))),
+    "norm": (lambda v, u: sa.linalg.matrix_norm(sa.LowRank(u, u)), lambda v, u: np.linalg.norm(u @ u.T)),
+    "QR": (lambda v, u: sa.abs(sa.linalg.qr(u).R), lambda v, u: np.abs(np.linalg.qr(u).R)),
+    "least squares": (lambda v, u: sa.linalg.pinv(u) @ v, lambda v, u: np.linalg.pinv(u) @ v),
+    "five diagonals": (
+        lambda v, u: sa.linalg.solve(sa.Banded([v[2:], v[1:], 9 + v, v[1:], v[2:]], range(-2, 3), v.shape * 2), v),
+        lambda v, u: np.linalg.solve(
+            sum(np.diag(d, k) for k, d in zip(range(-2, 3), [v[2:], v[1:], 9 + v, v[1:], v[2:]])), v
+        ),
+    ),
+    "Cholesky": (
+        lambda v, u: sa.linalg.cholesky(sa.assume(sa.tridiagonal(v[1:], 9 + v, v[1:]), "positive_definite")),
+        lambda v, u: np.linalg.cholesky(np.diag(9 + v) + np.diag(v[1:], 1) + np.diag(v[1:], -1)),
+    ),
+    "Kronecker sum": (
+        lambda v, u: sa.KroneckerSum(sa.Diagonal(v), np.eye(2)) @ sa.ones(2 * v.shape[0]),
+        lambda v, u: np.repeat(v, 2) + 1,
+    ),
+    "permutation": (lambda v, u: sa.Permutation(jnp.argsort(v)) @ v, lambda v, u: np.sort(v)),
+    "broadcast": (
+        lambda v, u: sa.broadcast_to(sa.Diagonal(v), (2, *v.shape, *v.shape)),
+        lambda v, u: np.stack([np.diag(v)] * 2),
+    ),
+    "kernel matrix": (
+        lambda v, u: sa.linalg.solve(sa.asarray(jnp.exp(-((v[:, None] - v) ** 2))) + 0.1 * sa.eye(v.shape[0]), v),
+        lambda v, u: np.linalg.solve(np.exp(-((v[:, None] - v) ** 2)) + 0.1 * np.eye(len(v)), v),
+    ),
+    "JAX code": (
+        lambda v, u: sa.structured(lambda A, b: jnp.einsum("ij,jk->ik", A, b))(sa.Diagonal(v), u),
+        lambda v, u: v[:, None] * u,
+    ),
+}
+
+
+def test_other_functions(rng):
+    (n,) = export.symbolic_shape("n", constraints=[f"n >= {SMALLEST}"])
+    program = jax.jit(lambda v, u: {key: as_jax(function(v, u)) for key, (function, _) in OTHERS.items()})
+    exported = export.export(program)(jax.ShapeDtypeStruct((n,), np.float64), jax.ShapeDtypeStruct((n, 3), np.float64))
+    for size in (SMALLEST, 21):
+        v, u = rng.uniform(0.5, 1.0, size), rng.normal(size=(size, 3))
+        results = exported.call(v, u)
+        for key, (_, by_numpy) in OTHERS.items():
+            np.testing.assert_allclose(results[key], by_numpy(v, u), rtol=1e-9, atol=1e-11, err_msg=key)
+
+
 @pytest.mark.parametrize(
     ("program", "shapes", "constraints", "error", "message"),
     [

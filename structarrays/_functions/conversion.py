@@ -17,6 +17,7 @@ from .._core.array.operands import densify, strip_weak
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.dispatch.tracing import compiling
+from .._numerics.symbolic import is_symbolic
 from .data_type import astype
 from .inspection import check_device
 
@@ -96,7 +97,7 @@ _SMALL = 1 << 16
 
 def on_host(size: int) -> bool:
     """Return whether NumPy creates a new array of this size."""
-    return size <= _SMALL and not compiling()
+    return not is_symbolic(size) and size <= _SMALL and not compiling()
 
 
 def put(host: np.ndarray, device: Any = None) -> Dense:

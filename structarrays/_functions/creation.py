@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from .._core.array.dense import Dense
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._numerics import dense_creation
+from .._numerics.symbolic import as_length
 from .conversion import asarray, from_dlpack, on_host, put
 from .inspection import check_device
 from .ranges import arange, integer, linspace, meshgrid
@@ -288,25 +288,13 @@ def _shape(shape: Any, name: str) -> tuple[int, ...]:
     """Convert a shape argument to a tuple of nonnegative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        shape = tuple(map(_length, shape))
+        shape = tuple(map(as_length, shape))
     except TypeError:
         raise TypeError(f"{name}: shape must be an integer or a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in shape):
         raise ValueError(f"{name}: shape must not contain negative lengths, got {shape}")
     result: tuple[int, ...] = shape
     return result
-
-
-def _length(n: Any) -> Any:
-    """Return a length as an integer; a symbolic dimension stays what it is."""
-    try:
-        return operator.index(n)
-    except TypeError:
-        from jax import export  # takes time to import
-
-        if export.is_symbolic_dim(n):
-            return n
-        raise
 
 
 def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tuple[Shape, DTypeLike, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
@@ -17,6 +17,7 @@ from .._core.array.operands import densify
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._numerics import dense_creation
+from .._numerics.symbolic import as_length, is_dimension, is_symbolic
 from .conversion import asarray, on_host, put
 from .data_type import astype
 from .inspection import check_device
@@ -65,6 +66,9 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if is_symbolic(stop) and is_dimension(stop):
+        first, by = _real_number(start, "arange", "start"), _real_number(step, "arange", "step")
+        return _placed(jnp.arange(first, cast("int", stop), by, dtype=dtype), device)
     arguments = {"start": start, "stop": stop, "step": step}
     start, stop, step = (_real_number(v, "arange", name) for name, v in arguments.items())
     check_device(device, "arange")
@@ -227,9 +231,10 @@ def integer(value: Any, name: str, argument: str) -> int:
         If the argument is not an integer.
     """
     try:
-        return operator.index(value)
+        result: int = as_length(value)
     except TypeError:
         raise TypeError(f"{name}: {argument} must be an integer, got {value!r}") from None
+    return result
 
 
 cast("dict[str, Any]", FUNCTIONS).update(arange=arange, linspace=linspace)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import banded_rows
+from .symbolic import is_symbolic
 
 if TYPE_CHECKING:
     import jax
@@ -59,7 +60,7 @@ def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[ja
 def eliminate_if_promising(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`eliminate` for narrow bands, but only the first rows if these are unstable already."""
     n = rows.shape[0] - kl
-    if n < 8 * _FIRST_ROWS or not banded_rows.is_narrow(ku, rows.dtype):
+    if is_symbolic(n) or n < 8 * _FIRST_ROWS or not banded_rows.is_narrow(ku, rows.dtype):
         return eliminate(rows, kl, ku, largest)
     _, promising = eliminate(rows[: _FIRST_ROWS + kl], kl, ku, largest)
     factors = _eliminate_by_pairs(rows, kl, ku, jnp.where(promising, n, 0))

@@ -18,6 +18,7 @@ import numpy as np
 from . import banded_cholesky, banded_lu, banded_rows, banded_systems, cholesky_in_windows
 from .band_storage import write_columns, write_diagonals
 from .host_calls import are_allowed, on_cpu
+from .symbolic import smaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ _SMALL = 500
 
 def is_faster(kl: int, ku: int, n: int, narrowest: int) -> bool:
     """Return whether LAPACK is faster than the loops, for bandwidths from `narrowest` on."""
-    return are_allowed() and max(kl, ku) >= narrowest and n * (kl + ku + 1) >= _SMALL
+    return are_allowed() and max(kl, ku) >= narrowest and not smaller(n * (kl + ku + 1), _SMALL)
 
 
 # ---- positive definite matrices ------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ on which the result depends, and not the cost alone, raise the error of JAX, whi
 """
 
 import math
+import operator
+import sys
 from typing import Any
 
 import jax
@@ -20,6 +22,28 @@ _LARGE = 2**20
 def is_symbolic(size: object) -> bool:
     """Return whether a size is an expression of symbolic dimensions."""
     return not isinstance(size, int | np.integer)
+
+
+def as_length(value: Any) -> Any:
+    """Convert a length to an integer; a symbolic one stays what it is.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        if is_dimension(value):
+            return value
+        raise
+
+
+def is_dimension(value: Any) -> bool:
+    """Return whether any value is an expression of symbolic dimensions."""
+    export = sys.modules.get("jax.export")  # without this module there are none, and its import takes time
+    return export is not None and export.is_symbolic_dim(value)
 
 
 def as_number(size: Any, dtype: np.dtype[Any]) -> float | jax.Array:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from numpy.exceptions import AxisError
 
+from ..._numerics.symbolic import as_length
 from ..array.base import Array
 from ..array.dense import Dense
 from ..array.operands import densify, promote, to_dense
@@ -79,7 +80,7 @@ def check_shape(function: str, shape: Any, argument: str = "shape", *, lowest: i
     """Normalize a shape to a tuple of integers, each at least `lowest`."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        sizes: Shape = tuple(map(operator.index, shape))
+        sizes: Shape = tuple(map(as_length, shape))
     except TypeError:
         raise TypeError(f"{function}: {argument} must be a tuple of integers, got {shape!r}") from None
     if any(n < lowest for n in sizes):

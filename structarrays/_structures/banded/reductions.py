@@ -48,7 +48,7 @@ def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], kee
     if len(axes) == 2:
         diagonals: Sequence[jax.Array]
         diagonals, count = x.diagonals, _unstored(x)
-        if x.background is None and background is not None and count > 0:
+        if x.background is None and background is not None and _has_unstored(x):
             # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
             diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
         return _everything(x, monoid, diagonals, background, count, keepdims)
@@ -78,6 +78,11 @@ def _squared_deviations_banded(
     return _lines(x, monoid, diagonals, start, axes, keepdims)
 
 
+def _has_unstored(x: Banded) -> bool:
+    m, n = x.core_shape
+    return m > 0 and n > 0 and sum(d.shape[-1] > 0 for d in x.diagonals) < m + n - 1
+
+
 def _unstored(x: Banded) -> int:
     """Return the number of entries that are not stored."""
     m, n = x.core_shape
@@ -88,7 +93,7 @@ def _everything(
     x: Banded, monoid: Monoid, diagonals: Sequence[jax.Array], background: jax.Array | None, count: int, keepdims: bool
 ) -> Dense:
     """Reduce all entries of a matrix: the diagonals, and the background with its multiplicity (None: ignored)."""
-    terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
+    terms = [] if background is None or not _has_unstored(x) else [monoid.repeat(background, count)]
     terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])

@@ -36,6 +36,7 @@ from ..._functions.elementwise import multiply
 from ..._functions.indexing import index
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
+from ..._numerics.symbolic import smaller
 from ..banded.array import Banded, bands
 from ..low_rank.array import LowRank, lines
 from .product import product
@@ -470,9 +471,9 @@ def _joins(x: Array, y: Array, *, axis: int) -> bool:
         return False
     size = math.prod(x.shape[-2:]) + math.prod(y.shape[-2:])
     if not (isinstance(x, Factored) or isinstance(y, Factored)):
-        if size < LARGE or any(type(z) is Dense or z.constant_over(2) is not None for z in (x, y)):
+        if smaller(size, LARGE) or any(type(z) is Dense or z.constant_over(2) is not None for z in (x, y)):
             return False
-    return x.shape[:-2] == y.shape[:-2] and 0 < size and stored(x) + stored(y) < size
+    return x.shape[:-2] == y.shape[:-2] and 0 < size and smaller(stored(x) + stored(y), size)
 
 
 @concat_pair.kernel(Array, Array, when=_joins, before="concat_pair_by_sparse_form")

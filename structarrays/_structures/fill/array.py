@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.families import pattern
 from ..._core.text import inline
+from ..._numerics.symbolic import as_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def core_shape(shape: Any, argument: str) -> tuple[int, ...]:
     """Return a shape as a tuple of non-negative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        sizes: Shape = tuple(operator.index(n) for n in shape)
+        sizes: Shape = tuple(map(as_length, shape))
     except TypeError:
         raise TypeError(f"{argument} must be an integer or a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in sizes):

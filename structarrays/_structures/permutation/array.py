@@ -16,6 +16,7 @@ from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
+from ..._numerics.symbolic import index_dtype
 from ..sparse.array import Sparse
 from ..sparse.numerics import over_batch
 from ..sparse.sorted_entries import index_array
@@ -84,7 +85,7 @@ class Permutation(EntryArray):
         if not isinstance(p, jax.core.Tracer):
             _check(p, n)
         dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
-        return cls.make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
+        return cls.make((as_indices(p, index_dtype(n)),), dtype)
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Self:
@@ -113,7 +114,7 @@ class Permutation(EntryArray):
             _check_matrix(np.asarray(a))
         n = a.shape[-1]
         p = jnp.argmax(a != 0, axis=-1) if n else jnp.zeros(a.shape[:-1], int)
-        return cls.make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
+        return cls.make((p.astype(index_dtype(n)),), np.dtype(a.dtype))
 
     @property
     def p(self) -> jax.Array:
