@@ -188,3 +188,55 @@ def test_costs_without_access_to_expressions_raise_the_error_of_jax(monkeypatch)
     monkeypatch.delattr(type(n), "_evaluate")
     with pytest.raises(jax.errors.InconclusiveDimensionOperation):
         smaller(7 * n, n * n)
+
+
+# Counts above 2**31 - 1, which JAX computes as integers of 32 bits: functions of a vector of n ones, and their values.
+LARGE_COUNTS = {
+    "sum": (lambda v: sa.sum(sa.exp(sa.Diagonal(v))), lambda n: n * (n - 1.0) + n * np.e),
+    "mean": (lambda v: sa.mean(sa.exp(sa.tridiagonal(v[1:], v, v[1:]))), lambda n: 1 + (3 * n - 2) * (np.e - 1) / n**2),
+    "variance": (lambda v: sa.var(sa.Diagonal(v)), lambda n: (1 - 1 / n) / n),
+    "mean of low rank": (lambda v: sa.mean(sa.LowRank(v[:, None], v[:, None])), lambda n: 1.0),
+    "mean of Kronecker": (lambda v: sa.mean(sa.Kronecker(sa.Diagonal(v), sa.Diagonal(v))), lambda n: 1.0 / n**2),
+    "variance of Kronecker": (
+        lambda v: sa.var(sa.Kronecker(sa.Diagonal(v), sa.Diagonal(v))),
+        lambda n: (1 - 1.0 / n**2) / n**2,
+    ),
+    "sum of Fill": (lambda v: sa.sum(sa.Fill(v[0], (v.shape[0],) * 2)), lambda n: 1.0 * n * n),
+    "norm": (
+        lambda v: sa.linalg.matrix_norm(sa.Fill(v[0], (v.shape[0],) * 2) + sa.Diagonal(v)),
+        lambda n: np.sqrt(n * (n + 3.0)),
+    ),
+    "tensordot": (lambda v: sa.tensordot(*[sa.Fill(v[0], (v.shape[0],) * 2)] * 2, axes=2), lambda n: 1.0 * n * n),
+    "logdet": (
+        lambda v: sa.linalg.slogdet(sa.Kronecker(sa.Diagonal(-2 * v), sa.Diagonal(v), sa.Diagonal(v))).logabsdet,
+        lambda n: n**3 * np.log(2.0),
+    ),
+    "sign": (
+        lambda v: sa.linalg.slogdet(sa.Kronecker(sa.Diagonal(-v), sa.Diagonal(v), sa.Diagonal(v))).sign,
+        lambda n: (-1.0) ** (n % 2),
+    ),
+    "determinant": (
+        lambda v: sa.linalg.det(sa.Kronecker(sa.Diagonal(-v), sa.Diagonal(v))),
+        lambda n: (-1.0) ** (n % 2),
+    ),
+    "product": (lambda v: sa.prod(sa.exp(sa.Diagonal(-0.5 * v / v.shape[0]))), lambda n: np.exp(-0.5)),
+    "trace": (lambda v: sa.linalg.trace(sa.KroneckerSum(*[sa.Diagonal(v)] * 3)), lambda n: 3.0 * n**3),
+}
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_counts_do_not_wrap(bits):
+    dtype = np.dtype(f"float{bits}")
+    jax.config.update("jax_enable_x64", bits == 64)
+    try:
+        (n,) = export.symbolic_shape("n", constraints=[f"n >= {SMALLEST}"])
+        program = jax.jit(lambda v: {key: as_jax(function(v)) for key, (function, _) in LARGE_COUNTS.items()})
+        exported = export.export(program)(jax.ShapeDtypeStruct((n,), dtype))
+        for size in (99_999, 100_000):
+            results = exported.call(np.ones(size, dtype))
+            for key, (_, value) in LARGE_COUNTS.items():
+                # Rounding of the base of a power: its error is multiplied by n.
+                tolerance = 0.01 if key == "product" else 1e-5
+                np.testing.assert_allclose(results[key], value(size), rtol=tolerance, err_msg=key)
+    finally:
+        jax.config.update("jax_enable_x64", True)

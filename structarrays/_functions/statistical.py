@@ -28,6 +28,7 @@ from .._core.families.reduction_rule import (
 )
 from .._numerics import dense_statistical
 from .._numerics.flags import custom_jvp
+from .._numerics.symbolic import as_number, is_dimension, power
 
 if TYPE_CHECKING:
     from .._core.dispatch.function import Function
@@ -53,7 +54,9 @@ def _times(value: jax.Array, count: int | np.ndarray | jax.Array) -> jax.Array:
     dtype = np.dtype(value.dtype)
     if dtype.kind == "c":
         return jax.lax.complex(_times(value.real, count), _times(value.imag, count))
-    if dtype.kind in "iu" and isinstance(count, builtins.int):
+    if is_dimension(count) and dtype.kind not in "iu":
+        count = jnp.asarray(as_number(count, np.dtype(np.float32) if dtypes.is_half(dtype) else dtype))
+    elif dtype.kind in "iu" and isinstance(count, builtins.int):
         count = np.array(count % 2**64, np.uint64).astype(dtype)
     if dtypes.is_half(dtype):  # the count may be out of range for 16 bits
         return (value.astype(jnp.float32) * jnp.asarray(count, jnp.float32)).astype(dtype)
@@ -78,6 +81,8 @@ def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
     """Return ``value ** count`` for a Python integer or an array of integers. Negative counts are treated as zero."""
     if isinstance(count, builtins.int):
         return jax.lax.integer_pow(value, count)
+    if is_dimension(count):
+        return power(value, count)
     shape = jnp.broadcast_shapes(value.shape, count.shape)
     value, count = jnp.broadcast_to(value, shape), jnp.broadcast_to(jnp.maximum(count, 0), shape)
     inexact = jnp.issubdtype(value.dtype, jnp.inexact)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.jax_internals.sizes import evaluate
 
-_LARGE = 2**20
+_LARGE = 2.0**20  # a float, since JAX's constants may have 32 bits
 """Value of symbolic dimensions where costs are compared."""
 
 
@@ -47,10 +47,30 @@ def is_dimension(value: Any) -> bool:
 
 
 def as_number(size: Any, dtype: np.dtype[Any]) -> float | jax.Array:
-    """Return a size as a number of the real type that belongs to `dtype`: a traced one if it is symbolic."""
+    """Return a size as a number of the real type that belongs to `dtype`: a traced one if it is symbolic.
+
+    The dimensions are converted before they are multiplied, since JAX multiplies them as 32-bit integers by default.
+    """
     if not is_symbolic(size):
         return float(size)
-    return jnp.asarray(size).astype(jnp.finfo(dtype).dtype)
+    real = jnp.finfo(dtype).dtype
+    return jnp.asarray(evaluate(size, lambda dimension: jnp.asarray(dimension).astype(real)), real)
+
+
+def power(value: jax.Array, size: Any) -> jax.Array:
+    """Return ``value ** size`` for a symbolic size.
+
+    Raises
+    ------
+    NotImplementedError
+        If the values are not real numbers in floating point.
+    """
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise NotImplementedError(
+            f"the power {size} of values of data type {value.dtype} is symbolic; export the program for a fixed size"
+        )
+    size_of_power = jnp.abs(value) ** as_number(size, value.dtype)
+    return jnp.where(jnp.asarray(size % 2) == 1, jnp.sign(value), 1) * size_of_power
 
 
 def degrees_of_freedom(count: Any, correction: float, dtype: np.dtype[Any]) -> tuple[float | jax.Array, bool]:
@@ -60,7 +80,7 @@ def degrees_of_freedom(count: Any, correction: float, dtype: np.dtype[Any]) -> t
     return as_number(count, dtype) - correction, bool(count > math.floor(correction))
 
 
-def estimated(size: Any) -> int:
+def estimated(size: Any) -> float:
     """Return a size for costs: the size itself, or its value for large symbolic dimensions.
 
     Raises
@@ -68,7 +88,7 @@ def estimated(size: Any) -> int:
     jax.errors.InconclusiveDimensionOperation
         If the size is symbolic and JAX does not expose how to evaluate it.
     """
-    return evaluate(size, _LARGE) if is_symbolic(size) else int(size)
+    return float(evaluate(size, lambda _: _LARGE)) if is_symbolic(size) else size
 
 
 def index_dtype(*sizes: Any) -> np.dtype[Any]:

@@ -283,21 +283,21 @@ def chain(arrays: Sequence[Array]) -> Array:
     return multiplied(0, len(arrays) - 1)
 
 
-def _size_and_cost(x: Array) -> tuple[Shape, int | None]:
+def _size_and_cost(x: Array) -> tuple[tuple[float, float], float | None]:
     m, n = map(estimated, x.shape[-2:])
     return (m, n), None if type(x) is Dense else estimated(x.product_cost)
 
 
-def _cheapest(shapes: Sequence[tuple[Shape, Any]]) -> dict[tuple[int, int], int]:
+def _cheapest(shapes: Sequence[tuple[tuple[float, float], Any]]) -> dict[tuple[int, int], int]:
     """Return where to split each part of a chain.
 
     `shapes` contains, for each factor, its shape and the cost of a product with a column (None for a dense factor).
     """
     count = len(shapes)
-    best = {(i, i): 0 for i in range(count)}
+    best = {(i, i): 0.0 for i in range(count)}
     splits = {}
 
-    def pair(i: int, k: int, j: int) -> int:
+    def pair(i: int, k: int, j: int) -> float:
         rows, columns = shapes[i][0][0], shapes[j][0][1]
         costs = [rows * shapes[k][0][1] * columns]
         if i == k and shapes[i][1] is not None:

@@ -24,6 +24,7 @@ from ..._functions.linalg import (
     tensordot,
 )
 from ..._numerics.bands import diagonal_length
+from ..._numerics.symbolic import as_number, is_symbolic
 from ..._numerics.undefined import log_of_zero, nowhere
 from ..low_rank.array import line_of_rank_one
 from .array import Fill
@@ -142,7 +143,9 @@ def _tensordot_fill_fill(x1: Fill, x2: Fill, *, axes: tuple[tuple[int, ...], tup
     axes1, axes2 = axes
     count = math.prod(x1.shape[axis] for axis in axes1)
     core = [n for i, n in enumerate(x1.shape) if i not in axes1] + [n for i, n in enumerate(x2.shape) if i not in axes2]
-    value = x1.value * x2.value * count if count else jnp.zeros_like(x1.value)
+    product = x1.value * x2.value
+    factor = as_number(count, x1.dtype) if is_symbolic(count) and x1.dtype.kind in "fc" else count
+    value = product * factor if count else jnp.zeros_like(product)
     return _filled(value.astype(x1.dtype), core)
 
 

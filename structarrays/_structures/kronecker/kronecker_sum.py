@@ -33,6 +33,7 @@ from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
 from ..._numerics import kronecker_factors
+from ..._numerics.symbolic import as_number
 from ..._numerics.vectors import by_columns, by_rows
 from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..composite.sum import Sum, inner, total
@@ -360,7 +361,7 @@ def _diagonal_kronecker_sum(x: KroneckerSum, *, offset: int) -> Dense:
 )
 def _trace_kronecker_sum(x: KroneckerSum, *, offset: int, dtype: np.dtype | None) -> Dense:
     n = x.shape[-1]
-    traces = [trace(f).dense_data() * float(n // max(1, f.shape[-1])) for f in x.factors]
+    traces = [trace(f).dense_data() * as_number(n // max(1, f.shape[-1]), x.dtype) for f in x.factors]
     return Dense.make((chain(jnp.add, traces),))
 
 

@@ -36,6 +36,7 @@ from ..._functions.linalg import (  # fmt: skip
 from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, kronecker_factors
+from ..._numerics.symbolic import as_number, is_symbolic, power
 from ..._numerics.undefined import nan_unless
 from ..._numerics.vectors import by_columns
 from ..composite.part_solvers import all_true
@@ -148,11 +149,17 @@ def _multiplicities(x: Kronecker) -> list[int]:
     return [math.prod(g.shape[-1] for j, g in enumerate(x.factors) if j != i) for i in range(len(x.factors))]
 
 
+def _power(value: jax.Array, p: int) -> jax.Array:
+    return power(value, p) if is_symbolic(p) else value**p
+
+
 @det.kernel(Kronecker, when=has_square_factors)
 def _det_kronecker(x: Kronecker) -> Dense:
     def multiplied(x: Kronecker) -> jax.Array:
         values = (det.dispatch(f).dense_data() for f in x.factors)
-        product: jax.Array = chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
+        product: jax.Array = chain(
+            jnp.multiply, [_power(d, p) for d, p in zip(values, _multiplicities(x), strict=True)]
+        )
         return product
 
     return Dense.make((determinants.of_parts(multiplied, logarithms, x),))
@@ -164,7 +171,10 @@ def _slogdet_kronecker(x: Kronecker) -> tuple[Dense, Dense]:
     for factor, p in zip(x.factors, _multiplicities(x), strict=True):
         if p:
             own_sign, own_log = slogdet.dispatch(factor)
-            sign, logabsdet = sign * own_sign.dense_data() ** p, logabsdet + p * own_log.dense_data()
+            sign, logabsdet = (
+                sign * _power(own_sign.dense_data(), p),
+                logabsdet + as_number(p, x.dtype) * own_log.dense_data(),
+            )
     return Dense.make((sign,)), Dense.make((logabsdet,))
 
 
