@@ -103,6 +103,15 @@ OTHERS = {
         lambda v, u: sa.concat([sa.Diagonal(v), sa.eye(v.shape[0])]),
         lambda v, u: np.r_[np.diag(v), np.eye(len(v))],
     ),
+    "sums over a background": (
+        lambda v, u: sa.sum(sa.cos(sa.Diagonal(v)), axis=0),
+        lambda v, u: np.cos(np.diag(v)).sum(0),
+    ),
+    "largest of rows": (lambda v, u: sa.max(-sa.tridiagonal(v[1:], v, v[1:]), axis=1), lambda v, u: np.zeros(len(v))),
+    "products of rows": (
+        lambda v, u: sa.prod(sa.exp(sa.Diagonal(v)) + 0.01, axis=1),
+        lambda v, u: np.prod(np.exp(np.diag(v)) + 0.01, axis=1),
+    ),
     "largest": (lambda v, u: sa.max(sa.Diagonal(-v)), lambda v, u: np.max(np.diag(-v))),
     "norm": (lambda v, u: sa.linalg.matrix_norm(sa.LowRank(u, u)), lambda v, u: np.linalg.norm(u @ u.T)),
     "QR": (lambda v, u: sa.abs(sa.linalg.qr(u).R), lambda v, u: np.abs(np.linalg.qr(u).R)),

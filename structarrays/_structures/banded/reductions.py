@@ -20,7 +20,7 @@ from ..._core.families.conditions import along_core_axis
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.utility import diff
 from ..._numerics import bands as band_numerics
-from ..._numerics.symbolic import index_dtype
+from ..._numerics.symbolic import index_dtype, is_symbolic
 from .array import Banded, bands, missing
 
 if TYPE_CHECKING:
@@ -52,11 +52,17 @@ def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], kee
             # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
             diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
         return _everything(x, monoid, diagonals, background, count, keepdims)
-    start = None
-    if background is not None:
-        counts = missing(x, *axes)
-        start = _repeated(monoid, background, counts) if counts.any() else None
+    start = None if background is None else _of_background(x, monoid, background, *axes)
     return _lines(x, monoid, x.diagonals, start, axes, keepdims)
+
+
+def _of_background(x: Banded, monoid: Monoid, background: jax.Array, axis: int) -> jax.Array | None:
+    """Reduce the entries that are not stored in each row or column; None if all are stored."""
+    if any(map(is_symbolic, x.core_shape)):
+        traced = _missing(x, axis)
+        return jnp.where(traced > 0, monoid.repeat(background[..., None], traced), monoid.identity(x.dtype))
+    counts = missing(x, axis)
+    return _repeated(monoid, background, counts) if counts.any() else None
 
 
 @squared_deviations.kernel(Banded)
