@@ -298,6 +298,19 @@ def test_custom_vjp():
         sa.jacobian(with_custom_vjp_rule, mode="forward")(x)
 
 
+@pytest.mark.parametrize("wrapper", [lambda f: f, jax.jit, jax.checkpoint])
+@pytest.mark.parametrize("length", [5, 100])
+def test_custom_vjp_in_a_loop_whose_first_tangent_is_zero(wrapper, length):
+    def loop(u):
+        def step(carry, value):
+            return wrapper(with_custom_vjp_rule)(carry).sum() * jnp.ones(2) + value, carry[0]
+
+        return jax.lax.scan(step, jnp.zeros(2), 0.1 * jnp.tile(u, length // 5))[1]
+
+    x = point(5)
+    assert_equals(sa.jacobian(loop)(x), np.asarray(jax.jacrev(loop)(x)))
+
+
 def test_custom_jvp_is_respected():
     @jax.custom_jvp
     def function(x):
