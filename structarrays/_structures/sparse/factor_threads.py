@@ -9,6 +9,7 @@ drops the reference once it is the last one.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sys
 import threading
@@ -30,13 +31,28 @@ _ONE = _references([object()], 0)
 """The count of an object with one reference, which depends on the version of Python."""
 
 
+_dictionary_of_thread = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_GetDict", ctypes.pythonapi))
+_add_reference = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
+
+
+def _keep_dictionary_of_thread() -> None:
+    """Keep the dictionary that has the allocations of this thread, also in a process made by `os.fork`.
+
+    There, Python deletes the dictionaries of all other threads. SciPy's destructor of the allocations then leaves an exception behind,
+    which Python prints, and which stops `threading` from forgetting these threads.
+    """
+    _add_reference(_dictionary_of_thread())
+
+
 class _Owner:
     """A thread with its factors."""
 
     def __init__(self) -> None:
         self.held: list[Any] = []
         self.calls = 0
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="structarrays-factors")
+        self._executor = ThreadPoolExecutor(
+            1, thread_name_prefix="structarrays-factors", initializer=_keep_dictionary_of_thread
+        )
 
     def compute(self, factor: Callable[..., Any], *args: Any) -> Any:
         """Compute factors in the thread, and wait for them."""

@@ -144,3 +144,23 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_keeps_factors_and_forgets_threads():
+    """SciPy's destructor of the allocations of a thread leaves an exception behind, here in the new process."""
+    code = """
+import os, threading, warnings
+import numpy, scipy.sparse
+from scipy.sparse.linalg import splu
+warnings.simplefilter("ignore")
+from structarrays._structures.sparse import factor_threads
+factors = factor_threads.compute(splu, scipy.sparse.diags_array([2.0] * 500, format="csc"))
+child = os.fork()
+if child == 0:
+    right = (factors.solve(numpy.ones(500)) == 0.5).all()
+    os._exit(0 if right and threading.active_count() == 1 else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert not run.returncode and not run.stderr
