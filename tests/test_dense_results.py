@@ -104,9 +104,27 @@ def test_results_of_the_matrix_follow_the_policy(matrix, name):
         with sa.dense_results("array"):
             only(f(A), sa.Dense)
         only(f(A.to_dense()), sa.Dense)
+        with sa.record():
+            recorded = only(f(A), jax.Array)
     only(f(A), sa.Dense)
-    for x, y in zip(found, expected, strict=True):
-        np.testing.assert_allclose(dense(x), y, rtol=1e-10, atol=1e-12)
+    for x, y, z in zip(found, recorded, expected, strict=True):
+        np.testing.assert_allclose(dense(x), z, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(dense(y), z, rtol=1e-10, atol=1e-12)
+
+
+@each_matrix
+@pytest.mark.parametrize("function", [jnp.sum, jnp.mean, jnp.trace, jnp.linalg.det, lambda A: jnp.var(A, axis=0)])
+def test_numerical_routines_do_not_follow_the_policy(matrix, function):
+    """Routines call functions of the namespace on their parts, and expect arrays of the namespace."""
+    A = MATRICES[matrix]()
+    with sa.dense_results("jax"):
+        found = sa.structured(function)(A)
+        sa.explain(sa.structured(function), A)
+        sa.explain(sa.sum, A)
+        with sa.record():
+            slopes = jax.grad(lambda A: sa.sum(A) + sa.var(A))(A)
+    np.testing.assert_allclose(found, function(A.to_jax()), rtol=1e-10)
+    assert type(slopes) is type(A)
 
 
 @each_matrix

@@ -18,6 +18,7 @@ from .._core.array.dense import Dense
 from .._core.array.operands import densify, strip_weak
 from .._core.dispatch.recording import active_log
 from .._core.dispatch.registry import FUNCTIONS
+from .._core.dispatch.tracing import compiled_call
 from .._core.jax_internals.equations import bind, is_recognised
 from .constant_patterns import LAZY
 from .interpreter import Interpreter
@@ -105,7 +106,8 @@ def _direct(name: str, arrays: Sequence[Any], static: Static) -> Any:
     function = FUNCTIONS[name]
     # The wrapped code of an elementwise function is a formula for entries; `define` is the function of arrays.
     define = getattr(function, "define", function.__wrapped__)
-    result = define(*map(array, arrays), **static)
+    with compiled_call():
+        result = define(*map(array, arrays), **static)
     return result[0] if getattr(function, "checked", None) else result
 
 

@@ -21,6 +21,7 @@ from .._core.assumptions import carried_by_sum
 from .._core.dispatch.contexts import strong_zeros_policy
 from .._core.dispatch.recording import active_log
 from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dispatch.tracing import compiled_call
 from .._core.families.elementwise_rule import absorbers, background_value, elementwise, map_entries
 from .._core.families.join import is_zero_outside, structure
 from .._core.jax_internals.equations import Literal, bind, checkpoint_label, high_level_name, parameters
@@ -153,7 +154,8 @@ def elementwise_rule(interpreter: Interpreter, equation: Any, *values: Any) -> R
     function = _Elementwise(equation, next(v for v in values if isinstance(v, Array)).dtype)
     arrays = [array(v) for v in values]
     if function.choose(arrays) is not None:
-        return unwrapped(FUNCTIONS[function.name].dispatch(*arrays))
+        with compiled_call():
+            return unwrapped(FUNCTIONS[function.name].dispatch(*arrays))
     if any(x.stores_entries for x in arrays):
         arrays = _folded(function, equation, values, arrays)
     function.name = function.name or primitive
@@ -468,7 +470,8 @@ def _select_n_rule(interpreter: Interpreter, equation: Any, which: Any, *cases: 
     if not involved((which, off, on)):
         return NotImplemented
     choices = [v.structured() if _is_zero(v) else array(v) for v in (on, off)]
-    return unwrapped(where.dispatch(array(which), *choices))
+    with compiled_call():
+        return unwrapped(where.dispatch(array(which), *choices))
 
 
 def one_of(equation: Any, which: Any, cases: Sequence[Any]) -> Any:

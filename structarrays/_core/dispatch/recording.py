@@ -18,7 +18,7 @@ from ..array.writes import LOCK
 from ..text import leaf_text
 from . import explicit, late
 from .contexts import active
-from .tracing import BUSY
+from .tracing import BUSY, compiled_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -350,13 +350,14 @@ def recorded_call(function: Function[..., Any], static: tuple[Any, ...], arrays:
     from .results import follow_operands
 
     log: Log = active.value  # not None, since the caller has checked it
+    trace = functools.partial(compiled_call()(function._trace), static)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
-        traced = explicit.automatic(functools.partial(function._trace, static))(*arrays)
+        traced = explicit.automatic(trace)(*arrays)
         return follow_operands(traced, function.deciding(static, arrays)) if function.follows else traced
     given, arrays = arrays, opened_arguments(arrays)
     with LOCK:
         first = len(log.events)
-        explicit.eval_shape(functools.partial(function._trace, static), *arrays)
+        explicit.eval_shape(trace, *arrays)
         with active(None):
             memory = function._jit.lower(static, *arrays).compile().memory_analysis()
             function._jit(static, *arrays)
