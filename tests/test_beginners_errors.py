@@ -285,6 +285,15 @@ def test_operands_and_options_of_another_type(call, words):
     assert words in message(TypeError, lambda: call(sa.Diagonal([1.0, 2.0])))
 
 
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="needs long doubles of more than 64 bits")
+def test_long_doubles():
+    D, reals, complexes = sa.Diagonal([1.0, 2.0]), np.ones(2, np.longdouble), np.ones(2, np.clongdouble)
+    words = "must have a dtype of at most 64 bits (128 if complex), got"
+    assert f"matmul: x2 {words} {reals.dtype}; convert" in message(TypeError, lambda: D @ reals)
+    assert f"multiply: x1 {words} {complexes.dtype}; convert" in message(TypeError, lambda: complexes * D)
+    assert f"multiply: x1 {words} {reals.dtype}; convert" in message(TypeError, lambda: reals[0] * D)
+
+
 def test_flags_may_be_integers():
     D = sa.Diagonal([1.0, 2.0])
     assert sa.sum(D, keepdims=1).shape == (1, 1) and sa.sum(D, keepdims=np.bool_(False)).shape == ()

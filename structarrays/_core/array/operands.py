@@ -65,6 +65,12 @@ def check_operand(value: Any, function: str, argument: str) -> None:
             f"{function}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
             f"got {type(value).__name__}{way_out(value)}"
         )
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.itemsize > {"f": 8, "c": 16}.get(
+        value.dtype.kind, np.inf
+    ):
+        raise TypeError(
+            f"{function}: {argument} must have a dtype of at most 64 bits (128 if complex), got {value.dtype}; convert it with astype"
+        )
     check_numbers(value, argument, function)
 
 
