@@ -59,8 +59,8 @@ def solve(
         Whether all pivots were nonzero (positive).
     """
     count, m, _ = diagonal.shape[-3:]
-    method, factor = _method(count, m, positive_definite)
-    return banded_systems.solve(method, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
+    solvers = _solvers(count, m, positive_definite)
+    return banded_systems.solve(solvers[0], (lower, diagonal, upper), (3, 3, 3), _product, b, *solvers[1:])
 
 
 def solve_triangular(
@@ -218,10 +218,14 @@ def _is_small(m: int, positive_definite: bool) -> bool:
     return m <= (_SMALL_DEFINITE if positive_definite else _SMALL)
 
 
-def _method(
+def _solvers(
     count: int, m: int, positive_definite: bool
-) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
-    """Return a method (see `banded_systems`), and the function that factors the matrix for it."""
+) -> tuple[
+    Callable[..., tuple[jax.Array, jax.Array]],
+    Callable[..., tuple[jax.Array, ...]] | None,
+    Callable[..., tuple[jax.Array, jax.Array]] | None,
+]:
+    """Return a method, the function that factors the matrix for it, and a solver without derivatives (see `banded_systems.solve`)."""
     factor: Callable[..., tuple[jax.Array, ...]]
     one: Callable[..., tuple[jax.Array, jax.Array]]
     if _is_small(m, positive_definite):
@@ -251,12 +255,26 @@ def _method(
         blocks = jnp.concatenate([zero, lower], -3), diagonal, jnp.concatenate([upper, zero], -3)
         return banded_systems.one_by_one(system, b.shape[:-2], *blocks, b)
 
+    def inside(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The blocks without the two that stand outside of the matrix."""
+        return lower[..., 1:, :, :], diagonal, upper[..., :-1, :, :]
+
+    def factor_on_host(*blocks: jax.Array) -> tuple[jax.Array, ...]:
+        return by_lapack.factor(positive_definite, *inside(*blocks))
+
     def on_host(
-        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
+        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, *args: jax.Array, transposed: bool
     ) -> tuple[jax.Array, jax.Array]:
-        portable = functools.partial(in_xla, transposed=transposed)
-        blocks = lower[..., 1:, :, :], diagonal, upper[..., :-1, :, :]
-        x, ok = by_lapack.solve(portable, positive_definite, *blocks, b, transposed=transposed)
+        *factors, b = args
+        portable, blocks = functools.partial(in_xla, transposed=transposed), inside(lower, diagonal, upper)
+        x, ok = by_lapack.solve_by_factors(portable, positive_definite, *blocks, factors, b, transposed=transposed)
+        return x, jnp.all(ok)
+
+    def once_on_host(
+        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        portable = functools.partial(in_xla, transposed=False)
+        x, ok = by_lapack.solve(portable, positive_definite, *inside(lower, diagonal, upper), b)
         return x, jnp.all(ok)
 
     def log_depth(
@@ -269,8 +287,8 @@ def _method(
         return (x.reshape(b.shape), jnp.array(True)), trusted
 
     if by_lapack.is_faster(count, m, positive_definite) and not cyclic_reduction.has_accelerator():
-        return on_host, None
-    return cyclic_reduction.for_device(method, factor_all, log_depth)
+        return on_host, factor_on_host, once_on_host
+    return *cyclic_reduction.for_device(method, factor_all, log_depth), None
 
 
 def _product(blocks: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> jax.Array:
