@@ -40,7 +40,7 @@ from structarrays._numerics import indefinite_factors as indefinite
 from structarrays._numerics import toeplitz_entries as toeplitz
 from structarrays._structures.banded import band_products
 from structarrays._structures.banded.diagonal import Diagonal
-from structarrays._structures.blocks import block_tridiagonal
+from structarrays._structures.blocks import block_determinants, block_tridiagonal
 from structarrays._structures.composite import base_shifts, estimates, generators, inverse
 from structarrays._structures.composite.part_solvers import refined
 from structarrays._structures.kronecker import kronecker_determinants
@@ -194,7 +194,7 @@ for lower in (False, True):
         substitute = functools.partial(block_tridiagonal._substitute, lower=lower, transposed=transposed)
         add(f"block substitution {lower} {transposed}", substitute, *blocks[:2], array(N * M, 1))
 add("small blocks", block_tridiagonal._factor_small, *blocks)
-add("definite blocks", functools.partial(block_tridiagonal._factor_definite, None), *blocks[:2])
+add("definite blocks", functools.partial(block_tridiagonal.factor_definite, None), *blocks[:2])
 add(
     "systems of definite blocks",
     functools.partial(block_tridiagonal._solve_definite, transposed=False),
@@ -202,7 +202,9 @@ add(
     *blocks[:2],
     array(N * M, 1),
 )
-add("blocks with pivots", block_tridiagonal._eliminate_pivoted, *blocks)
+add("blocks with pivots", block_tridiagonal.eliminate_pivoted, *blocks)
+add("log det of blocks", block_determinants._with_gradient, *blocks)
+add("log det of definite blocks", block_determinants._gradient_definite, *blocks[:2])
 for steps in (block_tridiagonal._steps, block_tridiagonal._transposed_steps):
     add(f"blocks {steps.__name__}", steps, array(N, 2 * M, M), integers(N, 2 * M), array(N, M, 2 * M), right)
 

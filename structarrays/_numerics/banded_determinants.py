@@ -102,8 +102,7 @@ def _slogdet_and_gradient_jvp(
 
 def _changes(sign: jax.Array, gradient: jax.Array, tangent: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Derivative of the determinant along a change of the rows: d log det A = trace(inv(A) dA)."""
-    change = jnp.sum(gradient * tangent, (-2, -1))
-    return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
+    return determinants.tangents(sign, jnp.sum(gradient * tangent, (-2, -1)))
 
 
 def _batched(rows: jax.Array, **static: Any) -> Any:

@@ -108,6 +108,11 @@ def sign_and_logarithm(numbers: Array, axes: Axes) -> tuple[Array, Array]:
     return jnp.prod(phase(numbers), axis=axes), jnp.sum(jnp.log(jnp.abs(numbers)), axis=axes)
 
 
+def tangents(sign: Array, change: Array) -> tuple[Array, Array]:
+    """Derivatives of a sign (phase) and of the logarithm of a magnitude, from the derivative of ``log(sign) + log(magnitude)``."""
+    return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
+
+
 def phase(z: Array) -> Array:
     """The sign; ``z / abs(z)`` for a complex number, written out, since JAX's sign has the derivative zero."""
     if not jnp.iscomplexobj(z):

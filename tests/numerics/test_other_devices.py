@@ -10,7 +10,7 @@ from support import as_jax
 
 import structarrays as sa
 from structarrays._numerics import dense_factors, dense_linalg, tridiagonal
-from structarrays._structures.blocks import block_tridiagonal
+from structarrays._structures.blocks import block_determinants
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_determinants_of_definite_blocks_use_both_triangles(accelerator, count, 
     part = (a + a.conj().T) / 2
 
     def logarithm(diagonal):
-        return block_tridiagonal.slogdet(jnp.asarray(lower), diagonal, jnp.asarray(upper), True)[1]
+        return block_determinants.slogdet(jnp.asarray(lower), diagonal, jnp.asarray(upper), True)[1]
 
     value, gradient = jax.value_and_grad(logarithm)(jnp.asarray(diagonal))
     np.testing.assert_allclose(value, np.linalg.slogdet(part)[1], rtol=1e-13)

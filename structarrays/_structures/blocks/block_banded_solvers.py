@@ -44,7 +44,7 @@ from ..fallback.singular_values import of_singular_values
 # import first: kernels of this module then precede kernels of `sparse.solvers`
 from ..sparse.solvers import has_few_blocks, is_large
 from ..sparse.sparse_joins import to_sparse
-from . import block_tridiagonal
+from . import block_determinants, block_tridiagonal
 from .block_banded import BlockBanded, block_banded
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)(checke
 
 
 def _slogdet(x: BlockBanded) -> tuple[jax.Array, jax.Array]:
-    return block_tridiagonal.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
+    return block_determinants.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
 
 
 @slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import lax
 
-from ..._numerics import banded_lu, banded_systems, cyclic_reduction, dense_factors, determinants
+from ..._numerics import banded_lu, banded_systems, cyclic_reduction, dense_factors
 from ..._numerics.undefined import nan_unless
 from . import block_tridiagonal_by_lapack as by_lapack
 
@@ -108,7 +108,7 @@ def _substitute(
     def step(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         off_diagonal, diagonal, b = blocks
         b = b - (carried if transposed else off_diagonal @ carried)
-        x = _triangular(diagonal, b, lower=lower, transposed=transposed)
+        x = triangular(diagonal, b, lower=lower, transposed=transposed)
         return off_diagonal.mT @ x if transposed else x, x
 
     zero = jnp.zeros((m, b.shape[-1]), b.dtype)
@@ -125,35 +125,9 @@ def cholesky(diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Arra
     lower, diagonal : jax.Array, (..., N, m, m)
         The blocks of the factor; the first of `lower` is zero. NaN where the matrix is not positive definite.
     """
-    every = jnp.vectorize(functools.partial(_factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
+    every = jnp.vectorize(functools.partial(factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
     factors, right = every(diagonal, upper)
     return cyclic_reduction.shifted(right, 1).mT.conj(), factors
-
-
-def slogdet(
-    lower: jax.Array, diagonal: jax.Array, upper: jax.Array, positive_definite: bool = False
-) -> tuple[jax.Array, jax.Array]:
-    """Sign (phase) of the determinant and logarithm of its magnitude, (...); 0 and -inf for a singular matrix.
-
-    Uses LU with partial pivoting, or the Cholesky factor of the Hermitian part (NaN if there is none). Derivatives
-    differentiate the loop over the block rows, and keep its factors.
-    """
-    one = _slogdet_definite if positive_definite else _slogdet_pivoted
-    in_order: Callable[..., tuple[jax.Array, jax.Array]] = jnp.vectorize(
-        one, signature="(n,m,m),(n,m,m),(n,m,m)->(),()"
-    )
-
-    def log_depth(*blocks: *tuple[jax.Array, jax.Array, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        if positive_definite:
-            # The Cholesky factors of the pivots read one triangle, so the derivative would belong to that triangle.
-            diagonal, upper = hermitian_part(*blocks)
-            blocks = cyclic_reduction.shifted(upper, 1).mT.conj(), diagonal, upper
-        levels, regular = cyclic_reduction.reduce(*blocks, positive_definite)
-        factors = jnp.concatenate([level.factors for level in levels], -2)
-        trusted = regular & cyclic_reduction.is_stable(levels, blocks)
-        return determinants.sign_and_logarithm(factors, (-2, -1)), trusted
-
-    return cyclic_reduction.or_in_order(in_order, log_depth)(lower, diagonal, upper)
 
 
 def lu(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -168,7 +142,7 @@ def lu(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Arr
     right : jax.Array, (..., N, m, 2 m)
         The two blocks of U to the right of the diagonal block.
     """
-    every = jnp.vectorize(_eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
+    every = jnp.vectorize(eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
     factors, exchanges, _, right = every(lower, diagonal, upper)
     return factors, exchanges, right
 
@@ -231,7 +205,7 @@ def _solvers(
     if _is_small(m, positive_definite):
         factor, one = _factor_small, functools.partial(_solve_small, positive_definite=positive_definite)
     elif positive_definite:
-        factor, one = _factor_definite, _solve_definite
+        factor, one = factor_definite, _solve_definite
     else:
         factor, one = _factor_pivoted, _solve_pivoted
 
@@ -352,23 +326,17 @@ def _solve_small(*args: jax.Array, transposed: bool, positive_definite: bool) ->
 # ---- large blocks of positive definite matrices ------------------------------------------------------------------------
 
 
-def _factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
+def factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Cholesky factors of the Schur complements, and the blocks to their right in the factor of the whole matrix."""
 
     def step(block: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         off_diagonal, following = blocks
         factor = dense_factors.cholesky(block)
-        right = _triangular(factor, off_diagonal, lower=True)
+        right = triangular(factor, off_diagonal, lower=True)
         return following - right.mT.conj() @ right, (factor, right)
 
     following = jnp.concatenate([diagonal[1:], diagonal[:1]])
     return lax.scan(step, diagonal[0], (upper, following))[1]
-
-
-def _slogdet_definite(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-    factors, _ = _factor_definite(None, *hermitian_part(lower, diagonal, upper))
-    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors), (-2, -1))
-    return sign, 2 * logarithm
 
 
 def _solve_definite(
@@ -391,12 +359,12 @@ def _solve_definite(
 
     def down(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, b = blocks
-        y = _triangular(factor, b - carried, lower=True)
+        y = triangular(factor, b - carried, lower=True)
         return right.mT.conj() @ y, y
 
     def up(x: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, y = blocks
-        x = _triangular(factor, y - right @ x, lower=True, adjoint=True)
+        x = triangular(factor, y - right @ x, lower=True, adjoint=True)
         return x, x
 
     zero = jnp.zeros((m, b.shape[-1]), b.dtype)
@@ -412,19 +380,11 @@ def _factor_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> 
     """For each block row, return the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the
     two blocks of U to the right.
     """
-    factors, _, order, right = _eliminate_pivoted(lower, diagonal, upper)
+    factors, _, order, right = eliminate_pivoted(lower, diagonal, upper)
     return factors, order, right
 
 
-def _slogdet_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-    m = diagonal.shape[-1]
-    factors, exchanges, *_ = _eliminate_pivoted(lower, diagonal, upper)
-    odd = jnp.sum(exchanges != jnp.arange(m, dtype=exchanges.dtype)) % 2
-    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors[:, :m]), (-2, -1))
-    return jnp.where(odd == 1, -sign, sign), logarithm
-
-
-def _eliminate_pivoted(
+def eliminate_pivoted(
     lower: jax.Array, diagonal: jax.Array, upper: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return the results of `_factor_pivoted`, and for each of m rows the row that it was exchanged with (N, m)."""
@@ -438,7 +398,7 @@ def _eliminate_pivoted(
         panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
         factors, exchanges, order = dense_factors.lu(panel[:, :m])
         rest = panel[order, m:]
-        right = _triangular(factors[:m], rest[:m], lower=True, unit_diagonal=True)
+        right = triangular(factors[:m], rest[:m], lower=True, unit_diagonal=True)
         return rest[m:] - factors[m:] @ right, (factors, exchanges, order, right)
 
     rows = jnp.concatenate([diagonal, upper], -1)
@@ -471,12 +431,12 @@ def _steps(factors: jax.Array, order: jax.Array, right: jax.Array, b: jax.Array)
     def down(rows: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, order, following = blocks
         both = jnp.concatenate([rows, following])[order]
-        y = _triangular(factor[:m], both[:m], lower=True, unit_diagonal=True)
+        y = triangular(factor[:m], both[:m], lower=True, unit_diagonal=True)
         return both[m:] - factor[m:] @ y, y
 
     def up(solved: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, y = blocks
-        x = _triangular(factor[:m], y - right @ solved, lower=False)
+        x = triangular(factor[:m], y - right @ solved, lower=False)
         return jnp.concatenate([x, solved[:m]]), x
 
     y = lax.scan(down, b[0], (factors, order, jnp.concatenate([b[1:], zero[None]])))[1]
@@ -490,12 +450,12 @@ def _transposed_steps(factors: jax.Array, order: jax.Array, right: jax.Array, b:
     def down(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # The contributions of the previous block rows to this block row, and to the next.
         factor, right, b = blocks
-        y = _triangular(factor[:m], b - carried[:m], lower=False, transposed=True)
+        y = triangular(factor[:m], b - carried[:m], lower=False, transposed=True)
         return jnp.concatenate([carried[m:], zero]) + right.mT @ y, y
 
     def up(rows: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, order, y = blocks
-        top = _triangular(factor[:m], y - factor[m:].mT @ rows, lower=True, transposed=True, unit_diagonal=True)
+        top = triangular(factor[:m], y - factor[m:].mT @ rows, lower=True, transposed=True, unit_diagonal=True)
         both = jnp.zeros((2 * m, b.shape[-1]), b.dtype).at[order].set(jnp.concatenate([top, rows]))
         return both[:m], both[m:]
 
@@ -506,7 +466,7 @@ def _transposed_steps(factors: jax.Array, order: jax.Array, right: jax.Array, b:
     return jnp.concatenate([first[None], rest[:-1]])
 
 
-def _triangular(
+def triangular(
     a: jax.Array,
     b: jax.Array,
     lower: bool,

@@ -128,8 +128,10 @@ class TestFactors:
         def counting(*names, dtype):
             return [counted(*pair) for pair in zip(names, functions(*names, dtype=dtype), strict=True)]
 
+        jax.clear_caches()  # compiled programs call what they were traced with
         monkeypatch.setattr(by_lapack, "lapack_functions", counting)
-        return counts
+        yield counts
+        jax.clear_caches()
 
     @pytest.mark.parametrize("kind", ["general", "definite"])
     @pytest.mark.parametrize("mode", ["eager", "jit", "disable_jit", "scan"])
