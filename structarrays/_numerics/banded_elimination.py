@@ -285,7 +285,8 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
 
         # Placed before the choice, so that its branches can reuse the memory of the factors.
         kl, ku = banded_rows.bandwidths(offsets)
-        x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
+        steps = jnp.where(stable, n, 0)
+        x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype), steps)
         results: tuple[jax.Array, jax.Array] = lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
         return results
 

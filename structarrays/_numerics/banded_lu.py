@@ -64,7 +64,10 @@ def eliminate_if_promising(rows: jax.Array, kl: int, ku: int, largest: jax.Array
         return eliminate(rows, kl, ku, largest)
     _, promising = eliminate(rows[: _FIRST_ROWS + kl], kl, ku, largest)
     factors = _eliminate_by_pairs(rows, kl, ku, jnp.where(promising, n, 0))
-    return factors, promising & is_stable(factors, n, kl, ku, largest, by_rows=True)
+    stable: jax.Array = lax.cond(
+        promising, lambda: is_stable(factors, n, kl, ku, largest, by_rows=True), lambda: jnp.array(False)
+    )
+    return factors, stable
 
 
 def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int, count: int | jax.Array | None = None) -> jax.Array:
@@ -138,9 +141,17 @@ def _moved(a: jax.Array, d: jax.Array, most: int) -> jax.Array:
     return lax.dynamic_slice_in_dim(jnp.pad(a, (most, 0)), most - d, a.shape[0], allow_negative_indices=False)
 
 
-def substitute(factors: jax.Array, kl: int, ku: int, b: jax.Array, transposed: bool, by_rows: bool) -> jax.Array:
+def substitute(
+    factors: jax.Array,
+    kl: int,
+    ku: int,
+    b: jax.Array,
+    transposed: bool,
+    by_rows: bool,
+    count: int | jax.Array | None = None,
+) -> jax.Array:
     """Solve ``L U x = b``, or its transpose, with the factors of `eliminate`, whose multipliers are stored by rows or
-    by columns.
+    by columns. Loops by rows take `count` steps, by default all: zero if the solution is not needed.
     """
     down, up = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
     diagonal = factors[: b.shape[0], kl]
@@ -148,12 +159,12 @@ def substitute(factors: jax.Array, kl: int, ku: int, b: jax.Array, transposed: b
         y = banded_rows.substitute_by_columns(factors, up, b, diagonal, first=kl + 1)
         if by_rows:
             return banded_rows.substitute_by_columns(factors, down, y)
-        return banded_rows.substitute(factors, tuple(range(1, kl + 1)), y)
+        return banded_rows.substitute(factors, tuple(range(1, kl + 1)), y, count=count)
     if by_rows:
-        y = banded_rows.substitute(factors, down, b)
+        y = banded_rows.substitute(factors, down, b, count=count)
     else:
         y = banded_rows.substitute_by_columns(factors, tuple(range(1, kl + 1)), b)
-    return banded_rows.substitute(factors, up, y, diagonal, first=kl + 1)
+    return banded_rows.substitute(factors, up, y, diagonal, first=kl + 1, count=count)
 
 
 def substitute_upper(upper: jax.Array, y: jax.Array) -> jax.Array:

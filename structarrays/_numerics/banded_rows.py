@@ -209,7 +209,12 @@ def aligned(diagonal: jax.Array, offset: int, n: int) -> jax.Array:
 
 
 def substitute(
-    coefficients: jax.Array, offsets: Sequence[int], b: jax.Array, diagonal: jax.Array | None = None, first: int = 0
+    coefficients: jax.Array,
+    offsets: Sequence[int],
+    b: jax.Array,
+    diagonal: jax.Array | None = None,
+    first: int = 0,
+    count: int | jax.Array | None = None,
 ) -> jax.Array:
     """Solve a triangular banded linear system by the rows of its matrix.
 
@@ -226,11 +231,14 @@ def substitute(
     diagonal : jax.Array, (n,), optional
         Default: ones.
     first : int
+    count : int or jax.Array, optional
+        The number of rows of the solution to compute. Default: all.
     """
     n, k = b.shape
     if not offsets:
         return b if diagonal is None else b / diagonal[:, None]
     down = offsets[0] < 0
+    steps = n if count is None else count
     margin = -offsets[0] if down else 0  # rows of zeros before the rows of the solution
     nearest = -1 if down else 1
     runs = _runs([d for d in offsets if d != nearest])
@@ -240,9 +248,9 @@ def substitute(
         i = t if down else n - 1 - t
         a = _rows(coefficients, i, 1)[0, first : first + len(offsets)]
         new = _rows(b, i, 1)[0]
-        for offset, count in runs:
+        for offset, size in runs:
             m = offsets.index(offset)
-            new = new - jnp.sum(a[m : m + count, None] * _rows(x, margin + i + offset, count), 0)
+            new = new - jnp.sum(a[m : m + size, None] * _rows(x, margin + i + offset, size), 0)
         if nearest in offsets:
             new = new - a[offsets.index(nearest)] * last
         if diagonal is not None:
@@ -250,7 +258,7 @@ def substitute(
         return lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False), new
 
     x = jnp.zeros((n + max(map(abs, offsets)), k), b.dtype)
-    result: jax.Array = lax.fori_loop(0, n, step, (x, x[0]))[0][margin : margin + n]
+    result: jax.Array = lax.fori_loop(0, steps, step, (x, x[0]))[0][margin : margin + n]
     return result
 
 

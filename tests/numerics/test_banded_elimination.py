@@ -344,6 +344,24 @@ def test_substitution_is_one_native_loop(offsets):
     assert loops(jax.jit(lambda d, b: banded.solve(d, offsets, n, b)).lower(diagonals, b).compile()) == (1, 0)
 
 
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 7, 30])
+def test_substitution_of_some_rows(lower, count):
+    """An elimination that is not stable takes no steps of its substitution."""
+    n, offsets = 30, (-3, -2, -1) if lower else (1, 2, 3)
+    coefficients, diagonal, b = random((n, 3), float, 1), 4 + random((n,), float, 2), random((n, 2), float, 3)
+    a = np.diag(diagonal)
+    for m, k in enumerate(offsets):
+        rows = np.arange(max(0, -k), n - max(0, k))
+        a[rows, rows + k] = coefficients[rows, m]
+    x = np.linalg.solve(a, b)
+    wanted = np.zeros_like(x)
+    part = slice(count) if lower else slice(n - count, n)
+    wanted[part] = x[part]
+    substitute = jax.jit(lambda count: banded_rows.substitute(coefficients, offsets, b, diagonal, count=count))
+    np.testing.assert_allclose(substitute(count), wanted, rtol=1e-11, atol=1e-13)
+
+
 @pytest.mark.costly
 @pytest.mark.parametrize("dominant", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
