@@ -159,6 +159,11 @@ def block_tridiagonal(report, rng, count, m):
     both = jax.jit(jax.value_and_grad(lambda x, b: jax.numpy.sum(sa.linalg.solve(x, b).to_jax() ** 2), argnums=(0, 1)))
     candidates = {OURS: lambda: both(x, ours), "solve alone": lambda: compiled(x, ours)}
     report.time(f"value and gradient of the {case}", candidates, [Bar("solve alone", 2.2)], rounds=10)
+    logarithm = jax.jit(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())
+    both_logarithm = jax.jit(jax.value_and_grad(logarithm))
+    candidates = {OURS: lambda: both_logarithm(x), "slogdet alone": lambda: logarithm(x)}
+    case = f"value and gradient of slogdet, block-tridiagonal, {count:,} blocks of {m}"
+    report.time(case, candidates, [Bar("slogdet alone", 2.5)], rounds=10)
 
 
 def _by_hand(below, main, above, b):
