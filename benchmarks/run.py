@@ -25,6 +25,7 @@ PARTS = (
     "toeplitz",
     "sparse_matrices",
     "sparse_systems",
+    "jacobians",
     "triangles",
     "spectra",
     "solvers",
@@ -56,6 +57,7 @@ PACKAGES = (
     "torch",
     "dynamiqs",
     "sparse",
+    "asdex",
     "cola-ml",
 )
 
