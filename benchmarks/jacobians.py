@@ -14,6 +14,16 @@ from structarrays._structures.sparse import sparse_direct
 
 HAND, ASDEX, DENSE, SCIPY = "by hand", "asdex", "jax.jacfwd", "by hand with scipy splu"
 TIME_STEP = 0.1
+BAND = "the same as Banded"
+BLOCKS = (
+    ("block diagonal", 8, (0,)),
+    ("block diagonal", 16, (0,)),
+    ("block tridiagonal", 32, (-1, 0, 1)),
+    ("block tridiagonal", 48, (-1, 0, 1)),
+    ("block bidiagonal", 48, (-1, 0)),
+    ("60 × 60 grid", 3, (-60, -1, 0, 1, 60)),
+)
+"""Patterns for which `jacobian` returns blocks, the number of rows of a block, and the block diagonals."""
 LARGEST_DENSE = 4096
 """The largest number of unknowns for which the dense Jacobian is computed."""
 
@@ -26,10 +36,13 @@ def run(report: Report) -> None:
     report.section("First call")
     header = ("", f"{OURS}, compile", f"{HAND}, compile", f"{ASDEX}, colour", f"{ASDEX}, compile")
     report.table(header, (first_calls(side, asdex, reason) for side in (64, 100, 1000)))
-    report.section("Newton steps")
+    report.section("Linear systems in blocks")
     if not on_cpu():
         report.remark(CPU_ONLY)
         return
+    for name, size, offsets in BLOCKS:
+        block_systems(report, name, size, offsets)
+    report.section("Newton steps")
     newton_steps(report, 300, rounds=10)
     newton_steps(report, 1000, rounds=2)
 
@@ -122,6 +135,42 @@ def first_calls(side: int, asdex: ModuleType | None, reason: str) -> tuple[str, 
     colouring = asdex.jacobian_coloring(residual, u)
     seconds = time.perf_counter() - begin
     return *row, duration(seconds), compilation(asdex.jacobian_from_coloring(residual, colouring))
+
+
+# ---- blocks ----------------------------------------------------------------------------------------------------------
+
+
+def block_systems(report: Report, name: str, size: int, offsets: tuple[int, ...]) -> None:
+    """Time a linear system with a new matrix whose blocks are full."""
+    from scipy import sparse
+
+    count = 10_800 // size
+    rng = np.random.default_rng(0)
+    blocks = [rng.normal(size=(count - abs(k), size, size)) for k in offsets]
+    blocks[offsets.index(0)] += 10 * size * np.eye(size)
+    a = sa.BlockDiagonal(blocks[0]) if offsets == (0,) else sa.BlockBanded(blocks, offsets)
+    n = count * size
+    row, column = np.arange(size)[:, None], np.arange(size)
+    coordinates = [
+        np.broadcast_arrays(size * (t + max(0, -k)) + row, size * (t + max(0, k)) + column)
+        for k in offsets
+        for t in [np.arange(count - abs(k))[:, None, None]]
+    ]
+    rows, columns = (np.concatenate([c.ravel() for c in part]) for part in zip(*coordinates, strict=True))
+    matrix = sparse.csr_array((np.concatenate([b.ravel() for b in blocks]), (rows, columns)), shape=(n, n))
+    diagonals = np.unique(columns - rows).tolist()
+    band = sa.Banded([matrix.diagonal(k) for k in diagonals], diagonals, (n, n))
+    b = jnp.asarray(rng.normal(size=n))
+    solve = jax.jit(sa.linalg.solve)
+
+    def solution(a):
+        sparse_direct.FACTORIZATIONS.clear()
+        return solve(a, b)
+
+    candidates = {OURS: lambda: solution(a), BAND: lambda: solution(band)}
+    for candidate in candidates.values():
+        np.testing.assert_allclose(matrix @ np.asarray(candidate()), b, atol=1e-9)
+    report.time(f"{name}, {size} × {size} blocks, n = {n:,}", candidates, [Bar(BAND, 1.0)], rounds=20)
 
 
 # ---- Newton steps ----------------------------------------------------------------------------------------------------

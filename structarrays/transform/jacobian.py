@@ -56,9 +56,10 @@ def jacobian(
     callable
         A function with the arguments of `fun`. It returns the Jacobian: an array of shape ``(m, n)`` for a value of m
         elements and an argument of n elements. Arrays of several dimensions are flattened in row-major order, and an
-        array without dimensions has no dimension in the result. The result is a `Diagonal`, `Banded`, `Sparse`, `Triangular` or
-        `Dense` array. Pytrees lead to nested pytrees as with `jax.jacobian`: of the value, then of the arguments.
-        With `has_aux` the function returns a pair of this and the second element of the value.
+        array without dimensions has no dimension in the result. The result is a `Diagonal`, `Banded`, `BlockDiagonal`,
+        `BlockBanded`, `Sparse`, `Triangular` or `Dense` array. Pytrees lead to nested pytrees as with `jax.jacobian`: of the
+        value, then of the arguments. With `has_aux` the function returns a pair of this and the second element of the
+        value.
 
     Raises
     ------

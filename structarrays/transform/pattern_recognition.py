@@ -11,9 +11,11 @@ import numpy as np
 
 from .._core.array.dense import Dense
 from .._core.array.flattening import as_indices, barred
+from .._numerics.bands import diagonal_length
 from .._structures.banded.array import bands
 from .._structures.sparse.array import Sparse
 from .._structures.triangular.array import Triangular
+from .block_patterns import block_matrix
 from .linear_maps import Columns, Entries, LinearMap, Term, Terms, canonical, entries_of, take
 
 if TYPE_CHECKING:
@@ -96,15 +98,19 @@ def _structured(x: LinearMap, shape: tuple[int, int]) -> Array:
         if pieces is not None:
             offsets = {offset for _, offset, _ in pieces}
             counts: Any = sum(len(rows) if rows is not None else m for _, _, rows in pieces)
-            # Terms may overlap, so this is an upper bound; the exact number decides below.
-            if _is_banded(offsets, counts, shape) and (
-                len(pieces) == len(offsets) or _is_banded(offsets, len(canonical_pattern(x)), shape)
-            ):
-                return _banded(pieces, offsets, shape, x.dtype)
+            # Terms may overlap, so this is an upper bound; the exact number decides then.
+            if _is_banded(offsets, counts, shape):
+                count = counts if len(pieces) == len(offsets) else len(canonical_pattern(x))
+                if count == counts or _is_banded(offsets, count, shape):
+                    blocks = block_matrix(x, offsets, _stored(offsets, shape), count, shape)
+                    return blocks if blocks is not None else _banded(pieces, offsets, shape, x.dtype)
     x = canonical(x)
     differences = x.columns - x.rows
     offsets = set((np.flatnonzero(np.bincount(differences + m)) - m).tolist())
     if _is_banded(offsets, len(x.rows), shape):
+        blocks = block_matrix(x, offsets, _stored(offsets, shape), len(x.rows), shape)
+        if blocks is not None:
+            return blocks
         diagonals = []
         for k in sorted(offsets):
             places = np.flatnonzero(differences == k)
@@ -144,8 +150,12 @@ def _is_banded(offsets: set[int], count: int, shape: tuple[int, int]) -> bool:
         return False
     if len(offsets) > 3 and (len(offsets) == m == 1 - min(offsets) or len(offsets) == n == 1 + max(offsets)):
         return False  # a whole triangle
-    stored = sum(min(m, n - k) if k >= 0 else min(m + k, n) for k in offsets)
-    return stored <= 2 * count and count < m * n
+    return _stored(offsets, shape) <= 2 * count and count < m * n
+
+
+def _stored(offsets: set[int], shape: Shape) -> int:
+    """Return the number of entries on diagonals."""
+    return sum(diagonal_length(shape, k) for k in offsets)
 
 
 def _pieces(x: Terms) -> list[tuple[Term, int, np.ndarray | None]] | None:

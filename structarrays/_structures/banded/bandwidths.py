@@ -33,8 +33,12 @@ def is_triangular(x: Banded) -> bool:
 
 def is_spread(x: Banded) -> bool:
     """Return whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
-    below, above = x.bandwidths()
-    return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
+    return are_spread(*x.bandwidths(), len(x.offsets))
+
+
+def are_spread(below: int, above: int, count: int) -> bool:
+    """Return the same for a band with `count` diagonals, of which the outermost have the offsets `-below` and `above`."""
+    return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * count <= below + above
 
 
 def fills_matrix(x: Banded, *args: Any, **static: Any) -> bool:
