@@ -188,6 +188,17 @@ def test_implicit_reaction_and_diffusion():
     assert process.stdout.rstrip().endswith("All checks hold.")
 
 
+@pytest.mark.slow
+def test_laplace_approximation():
+    path = ROOT / "examples" / "laplace_approximation.py"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, str(path), "--n", "5000"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("[ok]") == 7 and "FAILED" not in process.stdout
+    assert process.stdout.rstrip().endswith("All checks hold.")
+
+
 PACKAGE = ROOT / "examples" / "antidiagonal"
 
 
