@@ -235,7 +235,8 @@ class KeptEye(Op):
         n, m, k = inputs
         output_storage[0][0] = np.eye(n, m, k, dtype=self.dtype)
 
-    def infer_shape(self, fgraph: Any, node: Apply[Any], shapes: Any) -> list[tuple[Any, ...]]:
+    def infer_shape(self, *arguments: Any) -> list[tuple[Any, ...]]:
+        node, _ = arguments[-2:]  # older versions of PyTensor pass the graph first
         return [tuple(node.inputs[:2])]
 
     def do_constant_folding(self, fgraph: Any, node: Apply[Any]) -> bool:

@@ -242,8 +242,9 @@ class StructuredOp(Op):
         ]
         return [tensor(dtype=dtype, shape=tuple(shape)) for shape in lengths]
 
-    def infer_shape(self, fgraph: Any, node: Apply[Any], shapes: Any) -> list[tuple[Any, ...]]:
+    def infer_shape(self, *arguments: Any) -> list[tuple[Any, ...]]:
         """Return the shapes of the results; raise ShapeError if a length is not a length of an input."""
+        _, shapes = arguments[-2:]  # older versions of PyTensor pass the graph first
         dims = self.results()
         if any(isinstance(d, str) for each in dims for d in each):
             raise ShapeError(f"{self}: the shape is known only to the constructor")
