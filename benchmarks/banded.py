@@ -38,7 +38,10 @@ def run(report: Report) -> None:
 def _definite(rng, w):
     """Return a diagonally dominant symmetric band: ours, assumed positive definite, and in LAPACK's lower storage."""
     below = [rng.normal(size=N - k) for k in range(1, w + 1)]
-    main = np.full(N, 4.0 * w)
+    main = np.ones(N)
+    for k, d in enumerate(below, 1):
+        main[k:] += np.abs(d)
+        main[:-k] += np.abs(d)
     offsets = tuple(range(-w, w + 1))
     x = sa.Banded([*below[::-1], main, *below], offsets, (N, N))
     ab = np.zeros((w + 1, N))
