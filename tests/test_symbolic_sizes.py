@@ -171,8 +171,9 @@ def test_other_functions(rng):
         (lambda u: sa.exp(sa.LowRank(u, u)), "n, 2", (), sa.DensifyError, "above the limit"),
         (lambda d: sa.tridiagonal(d[1:], d, d[1:]), "n", (), jax.errors.InconclusiveDimensionOperation, "n"),
         (lambda x: x[::2], "n", (), IndexError, "step 1"),
+        (lambda x: x[1.5:], "n", (), IndexError, "must be integers or None"),
     ],
-    ids=["Toeplitz", "Circulant", "dense form", "no constraint", "steps"],
+    ids=["Toeplitz", "Circulant", "dense form", "no constraint", "steps", "fraction"],
 )
 def test_what_needs_a_number(program, shapes, constraints, error, message):
     shape = export.symbolic_shape(shapes, constraints=constraints)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._numerics.symbolic import is_symbolic
+from ..._numerics.symbolic import as_length, is_symbolic
 from ..dispatch import late
 from ..dtypes import native, x64
 from .base import Array
@@ -181,6 +181,10 @@ def _slice_of_symbolic_axis(s: slice, n: Any) -> tuple[Any, Any, int]:
     def place(index: Any, default: Any) -> Any:
         if index is None:
             return default
+        try:
+            index = as_length(index)
+        except TypeError:
+            raise IndexError(f"slice indices must be integers or None, got {s}") from None
         return jax.core.max_dim(n + index, 0) if index < 0 else jax.core.min_dim(index, n)
 
     start, stop = place(s.start, 0), place(s.stop, n)
