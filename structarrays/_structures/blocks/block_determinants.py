@@ -162,10 +162,10 @@ def _gradient_definite(factors: jax.Array, right: jax.Array) -> Blocks:
 
     def up(following: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         inverse, multipliers = blocks
-        beside = -_times(multipliers, following)
-        here = inverse - _times(beside, multipliers.mT.conj())
-        return here, (here, beside)
+        upper = -_times(multipliers, following)
+        diagonal = inverse - _times(upper, multipliers.mT.conj())
+        return diagonal, (diagonal, upper)
 
     start = jnp.zeros(factors.shape[1:], factors.dtype)
-    here, beside = lax.scan(up, start, (inverses, adjoint @ right), reverse=True)[1]
-    return cyclic_reduction.shifted(beside, 1).mT, here.mT, beside.conj()
+    diagonal, upper = lax.scan(up, start, (inverses, adjoint @ right), reverse=True)[1]
+    return cyclic_reduction.shifted(upper, 1).mT, diagonal.mT, upper.conj()

@@ -474,6 +474,7 @@ def triangular(
     adjoint: bool = False,
     unit_diagonal: bool = False,
 ) -> jax.Array:
+    """Solve ``A x = b`` with a triangular matrix, or with its transpose or adjoint."""
     return lax.linalg.triangular_solve(
         a,
         b,
