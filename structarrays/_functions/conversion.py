@@ -234,7 +234,7 @@ def _check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarr
 
 
 def _short(obj: Any) -> str:
-    text = type(obj).__name__ if isinstance(obj, np.ndarray) and obj.size > 8 else repr(obj)
+    text = type(obj).__name__ if isinstance(obj, np.ndarray) and obj.size > 8 else " ".join(repr(obj).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -11,6 +11,7 @@ infinity reaches only the results whose rows (columns) store an entry for it.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -218,7 +219,7 @@ def _apply(
     twice the time, gathers and scatters 25 times.) If the rows are `divided` among devices, all rows are one padded
     expression: concatenation would make each device send all of its data.
     """
-    pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if diagonal_length(shape, k)]
+    pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if d.shape[axis]]
     if not pairs or x.size == 0:
         return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, shape[0]), jnp.result_type(x, *diagonals))
     if len(pairs) > _UNROLLED_DIAGONALS:
@@ -233,12 +234,17 @@ def _sum_of_products(
 ) -> jax.Array:
     """The result of `_apply` for diagonals that are not empty."""
     m, n = shape
-    dtype = jnp.result_type(x, *diagonals)
-    pairs = list(zip(diagonals, offsets, strict=True))
-
-    def rows(start: int, stop: int) -> jax.Array:
+    result = _broadcast_shapes((x, *diagonals), axis, m)
+    along = len(result) + axis
+    top = min(m, max(0, -min(offsets)))
+    bottom = min(m, max(0, n - max(offsets)))
+    bounds = (0, m) if divided or top >= bottom else (0, top, bottom, m)
+    parts = []
+    for start, stop in itertools.pairwise(bounds):
+        if start == stop:
+            continue
         terms = []
-        for d, k in pairs:
+        for d, k in zip(diagonals, offsets, strict=True):
             row = max(0, -k)
             begin, end = max(start, row), min(stop, n - k)
             if begin < end:
@@ -246,18 +252,8 @@ def _sum_of_products(
                 b = lax.slice_in_dim(x, begin + k, end + k, axis=axis)
                 whole = begin == start and end == stop
                 terms.append(a * b if whole else pad_axis(a * b, begin - start, stop - end, axis))
-        if terms:
-            return functools.reduce(operator.add, terms)
-        return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, stop - start), dtype)
-
-    top = min(m, max(0, -min(offsets)))
-    bottom = min(m, max(0, n - max(offsets)))
-    if divided or top >= bottom:
-        return rows(0, m)
-    parts = [rows(*part) for part in ((0, top), (top, bottom), (bottom, m)) if part[0] < part[1]]
-    shape = _broadcast_shapes((x, *diagonals), axis, m)
-    along = len(shape) + axis
-    parts = [jnp.broadcast_to(p, (*shape[:along], p.shape[axis], *shape[along + 1 :])) for p in parts]
+        part = functools.reduce(operator.add, terms) if terms else jnp.zeros((), jnp.result_type(x, *diagonals))
+        parts.append(jnp.broadcast_to(part, (*result[:along], stop - start, *result[along + 1 :])))
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, along)
 
 
@@ -333,9 +329,11 @@ def divisible(diagonals: Sequence[jax.Array], count: int, pieces: int, axis: int
 
 def _broadcast_shapes(arrays: Sequence[jax.Array], axis: int, size: int) -> Shape:
     """Common shape of arrays, with the given size of `axis`."""
-    shapes = [list(a.shape) for a in arrays]
-    for shape in shapes:
+    shapes = []
+    for array in arrays:
+        shape = list(array.shape)
         shape[axis] = 1
-    common = list(jnp.broadcast_shapes(*map(tuple, shapes)))
+        shapes.append(tuple(shape))
+    common = list(jnp.broadcast_shapes(*shapes))
     common[axis] = size
     return tuple(common)

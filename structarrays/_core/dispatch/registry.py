@@ -226,9 +226,11 @@ def _nearness(cls: type, base: type) -> tuple[int, int]:
 
     The distance counts the structures between them, without the base classes of families.
     """
-    place = cls.__mro__.index(base)
-    families = [c for c in cls.__mro__[:place] if c.__dict__.get("is_family", False)]
-    return place - len(families), place
+    place = distance = cls.__mro__.index(base)
+    for between in cls.__mro__[:place]:
+        if between.__dict__.get("is_family", False):
+            distance -= 1
+    return distance, place
 
 
 def _are_rivals(a: Kernel[Any], b: Kernel[Any]) -> bool:

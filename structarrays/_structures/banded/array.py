@@ -127,7 +127,8 @@ class Banded(EntryArray):
     @property
     def diagonals(self) -> tuple[jax.Array, ...]:
         """The stored diagonals, one for each offset."""
-        stored = self._value[0][: len(self.offsets)]
+        leaves, (_, (offsets, *_), _) = self._value
+        stored = leaves[: len(offsets)]
         if self.pieces == 1:
             return stored
         diagonals: tuple[jax.Array, ...] = explicit.shortened(

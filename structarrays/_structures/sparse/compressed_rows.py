@@ -189,17 +189,34 @@ ROUTINES = {"add": "csr_plus_csr", "subtract": "csr_minus_csr", "multiply": "csr
 
 def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
     """Return the sum, difference or product of two matrices, element by element, with the entries of the pattern."""
+    if np.array_equal(x.starts, y.starts) and np.array_equal(x.columns, y.columns):
+        with np.errstate(all="ignore"):
+            return x, getattr(np, function)(values_x, values_y, out=empty(x.nnz, values_x.dtype))
     product = function == "multiply"
     # A product, too, may have as many entries: SciPy stores NaN where an infinity meets a structural zero.
     found, values = _merged(ROUTINES[function], x, y, values_x, values_y, x.nnz + y.nnz)
     # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
     if found.nnz == _count(x, y, product) and not (product and np.isnan(values).any()):
         return found, values
+    if not product and values.dtype.kind == "f":
+        return _without_cancellation(ROUTINES[function], x, y, values_x, values_y)
     pattern, *sources = intersection(x, y) if product else union(x, y)
     pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
     with np.errstate(all="ignore"):
         values = getattr(np, function)(*pair)
     return pattern, values
+
+
+def _without_cancellation(
+    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray
+) -> tuple[Rows, np.ndarray]:
+    """Return the sum or difference of real matrices as the real part of complex values, which are never zero."""
+    imaginary = 1, -1 if routine == "csr_minus_csr" else 1
+    pair = [np.empty(len(values), np.result_type(values, np.complex64)) for values in (values_x, values_y)]
+    for both, real, other in zip(pair, (values_x, values_y), imaginary, strict=True):
+        both.real, both.imag = real, other
+    pattern, values = _merged(routine, x, y, pair[0], pair[1], x.nnz + y.nnz)
+    return pattern, copied(values.real)
 
 
 def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:

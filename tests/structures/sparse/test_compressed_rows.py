@@ -63,6 +63,33 @@ def test_product(rng, dtype, transposed):
     check(x @ y, a @ b, ((a != 0).astype(int) @ (b != 0)) > 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul])
+def test_equal_patterns_in_different_arrays(rng, dtype, operation):
+    x, a = pair(rng, dtype)
+    y = sa.Sparse(3 * np.asarray(x.data), tuple(np.array(c) for c in x.coords), SHAPE)
+    y = y.with_data(y.data.at[::3].set(-x.data[::3]).at[1::3].set(x.data[1::3]))
+    check(operation(x, y), operation(a, np.asarray(y.to_dense())), a != 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operation", [operator.add, operator.sub])
+@pytest.mark.parametrize("value", [1.0, 0.0, -0.0, np.nan, np.inf, 1e30])
+def test_cancellation_in_different_patterns(rng, dtype, operation, value):
+    """Of the entries that both matrices store, some cancel; others are special values."""
+    (x, a), (y, b) = pair(rng, dtype), pair(rng, dtype)
+    if np.dtype(dtype).kind in "iu":
+        value = 0 if abs(value) < 1 else 1
+    a[:5], b[:5] = 0, 0
+    a[0, ::2] = b[0, ::2] = 2
+    a[1, :], b[1, :] = 3, (-3 if operation is operator.add and dtype != "uint8" else 3)
+    stored_x, stored_y = (a != 0) | (np.arange(SHAPE[0])[:, None] == 2), (b != 0)
+    a[2] = value
+    x, y = (sa.Sparse(m[s], np.nonzero(s), SHAPE) for m, s in ((a, stored_x), (b, stored_y)))
+    with np.errstate(all="ignore"):
+        check(operation(x, y), operation(a, b), stored_x | stored_y)
+
+
 @pytest.mark.parametrize("operation", [sa.maximum, sa.minimum, sa.hypot, sa.logaddexp, sa.equal])
 def test_other_functions(rng, operation):
     x, a = pair(rng, "float64")
