@@ -23,8 +23,8 @@ def _visible(
     For a long axis these are the first and last `edge` elements, and one more, so that NumPy inserts its dots there.
     """
     options = np.get_printoptions()
-    edge = options["edgeitems"] if edge is None else edge
-    threshold = options["threshold"] if threshold is None else threshold
+    edge = int(options["edgeitems"]) if edge is None else edge
+    threshold = int(options["threshold"]) if threshold is None else threshold
     if data.size <= threshold:
         return np.asarray(data), False
     if not isinstance(data, np.ndarray) and all(d.platform == "cpu" for d in data.devices()):

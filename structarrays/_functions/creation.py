@@ -307,7 +307,7 @@ def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tupl
 
 
 def _default_device() -> jax.Device:
-    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
+    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
     return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
 
 

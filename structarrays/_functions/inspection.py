@@ -26,7 +26,7 @@ class Info:
 
     def default_device(self) -> jax.Device:
         """Return the default device of new arrays."""
-        chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
+        chosen = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
         return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
 
     def devices(self) -> tuple[jax.Device, ...]:

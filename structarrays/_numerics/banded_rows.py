@@ -135,7 +135,7 @@ def _by_loop(
         end += d.shape[-1]
     place = lax.iota(jnp.int32, count)
 
-    def line(_: None, numbers: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[None, jax.Array]:
+    def line(_: None, numbers: tuple[jax.Array, ...]) -> tuple[None, jax.Array]:
         begin, start, stop = numbers
         part = lax.dynamic_slice_in_dim(entries, begin, count, -1, allow_negative_indices=False)
         return None, jnp.where((place >= start) & (place < stop), part, 0)

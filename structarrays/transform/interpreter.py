@@ -140,7 +140,7 @@ class Interpreter:
             dynamic = [
                 i
                 for i, leaf in enumerate(leaves)
-                if self.special(leaf) or isinstance(leaf, jax.typing.ArrayLike)  # type: ignore[arg-type]  # a union
+                if self.special(leaf) or isinstance(leaf, jax.typing.ArrayLike)  # type: ignore[arg-type, unused-ignore]  # a union
             ]
             program, result = trace(fun, leaves, tree, dynamic)
             return jax.tree.unflatten(result, self.run(program, *(leaves[i] for i in dynamic)))

@@ -89,9 +89,10 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         with use_abstract_mesh(mesh.update_axis_types(types)):
             inside = [jax.sharding.reshard(leaf, PartitionSpec()) for leaf in leaves]
             program = jax.make_jaxpr(flat)(*inside)
+            avals: list[Any] = [v.aval for v in program.jaxpr.outvars]
             results = [
-                jnp.asarray(x, v.aval.dtype)  # a constant need not be an array
-                for x, v in zip(propagation.jaxpr_as_fun(program)(*inside), program.jaxpr.outvars, strict=True)
+                jnp.asarray(x, aval.dtype)  # a constant need not be an array
+                for x, aval in zip(propagation.jaxpr_as_fun(program)(*inside), avals, strict=True)
             ]
             on_mesh = [bool(explicit_names(jax.typeof(leaf).sharding.mesh)) for leaf in leaves]
             for i in propagation.constants(program.jaxpr, on_mesh):

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import jax
-from jax.extend.core import ClosedJaxpr
 
 from .forms import UnrecognisedEquation, parameters
-from .jaxprs import closed, fits, high_level, in_avals, out_avals, same
+from .jaxprs import ClosedJaxpr, closed, fits, high_level, in_avals, out_avals, same
 
 
 class Record:

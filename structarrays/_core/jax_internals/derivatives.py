@@ -7,12 +7,11 @@ from typing import Any, Self
 import jax
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import ClosedJaxpr
 from jax.interpreters import ad
 
 from .calls import Record
 from .forms import UnrecognisedEquation
-from .jaxprs import closed, expansion, fits, high_level, in_avals, kind, out_avals, shape_of
+from .jaxprs import ClosedJaxpr, closed, expansion, fits, high_level, in_avals, kind, out_avals, shape_of
 
 FLOAT0 = jax.dtypes.float0
 

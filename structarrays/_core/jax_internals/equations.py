@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jax.extend.core import Literal, jaxpr_as_fun
 
 from .calls import CheckpointCall, CondCall, LinearSolveCall, ScanCall, WhileCall
 from .derivatives import CustomJvpCall, CustomVjpCall, Known, is_zero_tangent
 from .forms import FORMS, UnrecognisedEquation, parameters, problem_of
 from .jaxprs import (
+    ClosedJaxpr,
     bind,
     checkpoint_label,
     expansion,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, DropVar, Literal
+from jax.extend.core import ClosedJaxpr as ClosedJaxpr  # type: ignore[attr-defined, unused-ignore]  # an alias from JAX 0.12 on
+from jax.extend.core import DropVar, Literal
 
 from .forms import UnrecognisedEquation, parameters, problem_of
 

@@ -409,7 +409,7 @@ def _is_local(array: Any) -> bool:
 
 def _first_device() -> Any:
     """Return the device of new arrays."""
-    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX defines it at run time
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
     return jax.local_devices()[0] if chosen is None else jnp.zeros(()).device
 
 

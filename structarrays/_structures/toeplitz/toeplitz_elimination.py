@@ -313,9 +313,9 @@ def _eliminate_each(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array,
     """Eliminate one matrix after the other, since each has its own pivots."""
     n = (values.shape[-1] + 1) // 2
     i = np.arange(n)
-    roots = np.exp(1j * np.pi * np.stack([-2 * i, -(2 * i + 1), i]) / n)
+    exact = np.exp(1j * np.pi * np.stack([-2 * i, -(2 * i + 1), i]) / n)
     # A separate argument: `custom_vmap` refuses constants that become mapped, as in a branch.
-    roots = jnp.broadcast_to(roots.astype(jnp.result_type(values, jnp.complex64)), (*values.shape[:-1], 3, n))
+    roots = jnp.broadcast_to(exact.astype(jnp.result_type(values, jnp.complex64)), (*values.shape[:-1], 3, n))
     run = mapped_together(lambda *args: one_by_one(_eliminate, args[0].shape[:-1], *args), (True,) * 4)
     return run(values, roots)
 
