@@ -30,6 +30,7 @@ from structarrays._numerics import (
     bands,
     kronecker_schur,
     loops,
+    narrow_definite,
     tall,
     tridiagonal,
     tridiagonal_form,
@@ -92,7 +93,6 @@ def derivative(function):
 # ---- bands ---------------------------------------------------------------------------------------------------------
 
 for w, dtype in [
-    (2, float),
     (3, float),
     (5, float),
     (6, float),
@@ -101,8 +101,14 @@ for w, dtype in [
     (8, np.float32),
     (3, complex),
 ]:
-    columns = (N + w, 2 * w + 1) if w < 3 else (N + 1, w + 1)
-    add(f"LDL {w} {np.dtype(dtype)}", functools.partial(banded_cholesky.ldl, w=w), array(*columns, dtype=dtype))
+    add(f"LDL {w} {np.dtype(dtype)}", functools.partial(banded_cholesky.ldl, w=w), array(N + 1, w + 1, dtype=dtype))
+for w in (1, 2):
+    add(f"narrow LDL {w}", lambda *d: narrow_definite.ldl(d), *(array(N - k) for k in range(w + 1)))
+    add(
+        f"narrow systems {w}",
+        lambda pivots, b, *multipliers: narrow_definite.substitute(pivots, multipliers, b),
+        *(array(N), array(N, 1), *(array(N) for _ in range(w))),
+    )
 add("LDL by columns", banded_cholesky._ldl_by_columns, array(N + 1, 6))
 add("LDL systems", functools.partial(banded_cholesky.substitute, w=5), array(N + 1, 6), array(N, 1))
 add("Cholesky tangent", banded_cholesky.cholesky_tangent, array(N, 6), array(N, 6))

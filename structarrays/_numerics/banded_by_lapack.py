@@ -115,12 +115,7 @@ def _cholesky_jvp(
     tangents: tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]],
 ) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], jax.Array]]:
     factor, ok = _cholesky(*primals)
-    n, ((main, *below), above) = factor[0].shape[-1], tangents
+    (main, *below), above = tangents
     lower = main.real.astype(main.dtype), *((d + e.conj()) / 2 for d, e in zip(below, above, strict=True))
-    columns, change = (
-        jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in part], -1)
-        for part in (factor, lower)
-    )
-    change = jnp.vectorize(banded_cholesky.cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(columns, change)
-    diagonals = tuple(change[..., : n - k, k] for k in range(len(factor)))
-    return (factor, ok), (diagonals, jnp.zeros(ok.shape, jax.dtypes.float0))
+    change = banded_cholesky.change_of_factor(factor, lower)
+    return (factor, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))

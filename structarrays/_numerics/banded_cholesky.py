@@ -1,7 +1,7 @@
 """LDL^H and Cholesky factorization of one Hermitian positive definite banded matrix.
 
 Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w, with a column of zeros behind the
-last one: (n + 1, w + 1). The narrowest bands have w columns and w rows of zeros more, (n + w, 2 w + 1), so that a slice may run over the end.
+last one: (n + 1, w + 1). `narrow_definite` is faster for one or two diagonals on each side.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from jax import lax
 from . import banded_rows, bands, cyclic_reduction
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     import jax
 
     from .._core.typing import DTypeLike
 
-# Up to this bandwidth, one loop over all pairs of columns is a sixth faster than two nested loops over columns.
-_NARROWEST = 2
 # Up to this bandwidth, XLA compiles a loop over two columns at a time to a native loop (see `banded_rows`). It is a
 # fifth faster, since each updated column is read and written once.
 _TWO_COLUMNS_BYTES = 56
@@ -34,9 +32,7 @@ def from_diagonals(diagonals: Iterable[jax.Array], offsets: Collection[int], n: 
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
-    w = -min(offsets)
-    extra_columns = w if w <= _NARROWEST else 0
-    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, extra_columns), extra_columns=extra_columns)
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + 1)
 
 
 def ldl(columns: jax.Array, w: int) -> jax.Array:
@@ -46,25 +42,9 @@ def ldl(columns: jax.Array, w: int) -> jax.Array:
     """
     if w == 0:
         return columns
-    if w <= _NARROWEST:
-        return _ldl_by_pairs(columns, w)
     if not cyclic_reduction.has_accelerator():
         return _ldl_in_place(columns)
     result: jax.Array = lax.platform_dependent(columns, cpu=_ldl_in_place, default=_ldl_by_columns)
-    return result
-
-
-def _ldl_by_pairs(columns: jax.Array, w: int) -> jax.Array:
-    """One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0]."""
-
-    def step(t: jax.Array, columns: jax.Array) -> jax.Array:
-        j, k = t // w, t % w + 1
-        source, target = _entries(columns, j, k, w), _entries(columns, j + k, 0, w)
-        factor = source[0].conj() / _entries(columns, j, 0, 1)[0]
-        target = target - factor * source
-        return lax.dynamic_update_slice(columns, target[None], (j + k, 0), allow_negative_indices=False)
-
-    result: jax.Array = lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
     return result
 
 
@@ -169,6 +149,17 @@ def cholesky(columns: jax.Array, n: int, w: int) -> tuple[jax.Array, jax.Array]:
     return jnp.where(ok, factors / jnp.sqrt(pivots), jnp.nan), ok
 
 
+def change_of_factor(factor: Sequence[jax.Array], change: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+    """Diagonals of dL for ``A = L L^H``, given the diagonals of L and dA from the main diagonal down, (..., n - k)."""
+    n = factor[0].shape[-1]
+    columns = (
+        jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, k)]) for k, d in enumerate(part)], -1)
+        for part in (factor, change)
+    )
+    changed = jnp.vectorize(cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(*columns)
+    return tuple(changed[..., : n - k, k] for k in range(len(factor)))
+
+
 def cholesky_tangent(factor: jax.Array, tangent: jax.Array) -> jax.Array:
     """Columns of dL for ``A = L L^H``, given the columns of L and dA.
 
@@ -188,7 +179,3 @@ def cholesky_tangent(factor: jax.Array, tangent: jax.Array) -> jax.Array:
         return correction, jnp.concatenate([d0.astype(d.dtype), below])
 
     return lax.scan(step, jnp.zeros((w, w), factor.dtype), (factor, tangent))[1]
-
-
-def _entries(columns: jax.Array, j: int | jax.Array, first: int | jax.Array, count: int) -> jax.Array:
-    return lax.dynamic_slice(columns, (j, first), (1, count), allow_negative_indices=False)[0]

@@ -8,7 +8,7 @@ The offsets select the algorithm:
 diagonal               a division
 triangular             substitution
 tridiagonal            `tridiagonal`
-positive definite      LDL^H (`banded_cholesky`), for wide bands Cholesky by LAPACK (`lapack_bands`)
+positive definite      LDL^H (`narrow_definite`, `banded_cholesky`), for wide bands Cholesky by LAPACK (`lapack_bands`)
 otherwise              elimination without pivoting if stable (`banded_lu`), else, and for wide bands, with
                        partial pivoting by LAPACK
 =====================  =================================================================================
@@ -35,6 +35,7 @@ from . import (
     bands,
     cyclic_reduction,
     lapack_bands,
+    narrow_definite,
     tridiagonal,
 )
 from .flags import custom_jvp
@@ -148,15 +149,11 @@ def _lower_factor(
     *batch, n = shape
     if stored and lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
         return banded_by_lapack.cholesky(stored, n, w, dtype)
-    lower = {}
+    lower = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)]
     for k in range(w + 1):
         if k in stored or -k in stored:
-            zero = jnp.zeros((*batch, n - k), dtype)
-            lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
-    if not lower:
-        lower[0] = jnp.zeros((*batch, n), dtype)
-    factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
-    return [factor[..., : n - k, k] for k in range(w + 1)], ok
+            lower[k] = (stored.get(-k, lower[k]) + stored.get(k, lower[k]).conj()) / 2
+    return _cholesky(tuple(lower))
 
 
 # Solving
@@ -174,6 +171,8 @@ def _method(
     factor: Callable[..., tuple[jax.Array, ...]] | None
     if positive_definite and lapack_bands.is_faster(kl, ku, n, banded_by_lapack.DEFINITE):
         method, factor = banded_by_lapack.solve_definite, functools.partial(banded_by_lapack.factor_definite, **matrix)
+    elif positive_definite and 0 < kl <= narrow_definite.MOST:
+        method, factor = functools.partial(_solve_narrow, kl=kl), functools.partial(_factor_narrow, **matrix)
     elif positive_definite:
         method, factor = (
             functools.partial(_solve_definite, offsets=offsets),
@@ -213,6 +212,25 @@ def _divide(
     diagonal: jax.Array, b: jax.Array, transposed: bool, positive_definite: bool
 ) -> tuple[jax.Array, jax.Array]:
     return banded_systems.divide(diagonal, b, positive_definite)
+
+
+def _factor_narrow(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tuple[jax.Array, ...]:
+    lower, batch = banded_by_lapack.lower_diagonals(diagonals, offsets, n), diagonals[0].shape[:-1]
+    zero = jnp.zeros_like(lower[0])
+    every = [lower.get(k, zero[..., : n + k]) for k in range(0, min(lower) - 1, -1)]
+    pivots, multipliers, ok = banded_systems.one_by_one(lambda *d: narrow_definite.ldl(d), batch, *every)
+    return pivots, *multipliers, ok
+
+
+def _solve_narrow(*args: jax.Array, kl: int, transposed: bool) -> tuple[jax.Array, jax.Array]:
+    pivots, *multipliers, ok, b = args[-kl - 3 :]
+
+    def system(pivots: jax.Array, *others: jax.Array) -> tuple[jax.Array, jax.Array]:
+        *multipliers, ok, b = others
+        return jnp.where(ok, narrow_definite.substitute(pivots, multipliers, b), jnp.nan), ok
+
+    multipliers = [m.conj() for m in multipliers] if transposed else multipliers
+    return banded_systems.each_system(system, b, pivots, *multipliers, ok)
 
 
 def _factor_definite(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tuple[jax.Array]:
@@ -296,23 +314,31 @@ def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed:
 # Cholesky
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _cholesky(n: int, w: int, columns: jax.Array) -> tuple[jax.Array, jax.Array]:
-    system = functools.partial(banded_cholesky.cholesky, n=n, w=w)
+@custom_jvp
+def _cholesky(lower: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    w, n = len(lower) - 1, lower[0].shape[-1]
 
-    def whole_batch(columns: jax.Array) -> tuple[jax.Array, jax.Array]:
-        factor, ok = banded_systems.one_by_one(system, columns.shape[:-2], columns)
-        return factor, jnp.all(ok)
+    def system(*lower: jax.Array) -> tuple[jax.Array, ...]:
+        if 0 < w <= narrow_definite.MOST:
+            factor, ok = narrow_definite.cholesky(lower)
+            return *factor, ok
+        columns = banded_cholesky.from_diagonals(lower, tuple(range(0, -w - 1, -1)), n, lower[0].dtype)
+        columns, ok = banded_cholesky.cholesky(columns, n, w)
+        return *(columns[: n - k, k] for k in range(w + 1)), ok
 
-    return banded_systems.mapped_together(whole_batch, (True, False))(columns)
+    def whole_batch(*lower: jax.Array) -> tuple[jax.Array, ...]:
+        *factor, ok = banded_systems.one_by_one(system, lower[0].shape[:-1], *lower)
+        return *factor, jnp.all(ok)
+
+    *factor, ok = banded_systems.mapped_together(whole_batch, (*(True for _ in lower), False))(*lower)
+    return tuple(factor), ok
 
 
 @_cholesky.defjvp
 def _cholesky_jvp(
-    n: int, w: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    (columns,), (tangent,) = primals, tangents
-    factor, ok = _cholesky(n, w, columns)
-    tangent = tangent[..., :n, : w + 1]
-    change = jnp.vectorize(banded_cholesky.cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(factor, tangent)
+    primals: tuple[tuple[jax.Array, ...]], tangents: tuple[tuple[jax.Array, ...]]
+) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], jax.Array]]:
+    factor, ok = _cholesky(*primals)
+    ((main, *below),) = tangents
+    change = banded_cholesky.change_of_factor(factor, (main.real.astype(main.dtype), *below))
     return (factor, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))

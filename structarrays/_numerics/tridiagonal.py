@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # The maximum number of right-hand sides in double precision for which a loop is compiled to a native loop.
 _NATIVE_COLUMNS = 4
 
+# The maximum number of rows in each step of a native loop, of numbers of any size, since the indices have their own size.
+_NATIVE_ROWS = 4
+
 # Elimination without pivoting is accepted if no update exceeds this factor times the entries that it is added to. The
 # backward error of an entry is then the precision times this factor. (Diagonally dominant and positive definite
 # matrices stay below 1.)
@@ -200,7 +203,7 @@ def _eliminate(
     count = systems[1].shape[0]
     size = max(1, int(_NATIVE_COLUMNS / _columns(b)))
     size = 1 if is_symbolic(count) else min(count, size)
-    unroll = max(1, int(_NATIVE_COLUMNS / (size * _columns(b))))
+    unroll = min(_NATIVE_ROWS, max(1, int(_NATIVE_COLUMNS / (size * _columns(b)))))
 
     def group(systems: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
         l, d, u, right = systems

@@ -223,13 +223,19 @@ def test_a_million_rows():
         assert compiled.memory_analysis().temp_size_in_bytes < 20 * n * 8
 
 
-@pytest.mark.parametrize(("batch", "positive_definite", "mapped"), [((), True, False), ((1000,), False, True)])
-def test_loops_are_native(batch, positive_definite, mapped):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize(
+    ("batch", "positive_definite", "mapped"),
+    [((), True, False), ((2,), True, False), ((3,), False, False), ((1000,), False, True)],
+)
+def test_loops_are_native(batch, positive_definite, mapped, columns, dtype):
     n = 1000
 
     def f(*args):
         return tridiagonal.solve(*args, positive_definite)
 
     f = jax.vmap(f) if mapped else f
-    shapes = [jax.ShapeDtypeStruct((*batch, *s), np.float64) for s in ((n - 1,), (n,), (n - 1,), (n, 1))]
-    assert jax.jit(f).lower(*shapes).compile().as_text().count('xla_cpu_small_call="true"') >= 2
+    shapes = [jax.ShapeDtypeStruct((*batch, *s), dtype) for s in ((n - 1,), (n,), (n - 1,), (n, columns))]
+    text = jax.jit(f).lower(*shapes).compile().as_text()
+    assert text.count('xla_cpu_small_call="true"') >= 2
