@@ -140,6 +140,46 @@ def test_of_nearly_singular_matrices(structure):
             assert abs(number - expected) <= tolerance * abs(expected), (order, number, expected)
 
 
+# ---- JAX's functions of all tangents at once ---------------------------------------------------------------------------
+
+SIDE = 36  # more than the rows up to which sums are solved by their dense form
+LOW = sa.LowRank(np.ones((SIDE, 1)), np.linspace(0.5, 1, SIDE)[:, None])
+BASES = {
+    "Diagonal": lambda: sa.Diagonal(np.linspace(2, 3, SIDE)),
+    "Tridiagonal": lambda: sa.tridiagonal(np.ones(SIDE - 1), np.full(SIDE, 4.0), np.ones(SIDE - 1)),
+    "Banded": lambda: sa.Banded([np.ones(SIDE - 2), np.full(SIDE, 4.0), np.ones(SIDE - 2)], (-2, 0, 2)),
+    "PeriodicBanded": lambda: sa.PeriodicBanded([np.full(SIDE, 4.0), np.ones(SIDE)], (0, 1)),
+    "Sparse": lambda: sa.Sparse.from_dense(np.eye(SIDE) * 3 + np.eye(SIDE, k=5)),
+    "Kronecker": lambda: sa.Kronecker(np.eye(6) * 3 + 1, np.eye(6) * 2 + 0.5),
+    "BlockDiagonal": lambda: sa.BlockDiagonal([np.eye(6) * 3 + 0.5] * 6),
+    "BlockBanded": lambda: sa.block_tridiagonal([np.full((6, 6), 0.1)] * 5, [np.eye(6) * 4] * 6, [np.eye(6)] * 5),
+    "Triangular": lambda: sa.Triangular(np.tril(np.full((SIDE, SIDE), 0.1)) + 2 * np.eye(SIDE)),
+    "Circulant": lambda: sa.Circulant(np.r_[4.0, 1.0, np.zeros(SIDE - 2)]),
+    "Toeplitz": lambda: sa.Toeplitz(np.r_[4.0, 1.0, np.zeros(SIDE - 2)]),
+    "Symmetric": lambda: sa.Symmetric(4 * np.eye(SIDE) + 0.01),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_jacfwd_and_hessian_of_sums(name):
+    """`jax.vmap` maps the flags of `jax.lax.custom_linear_solve`. `jax.jacfwd` refuses values that depend on mapped ones."""
+    t, ones = 2.0, np.ones(SIDE)
+    for x in (BASES[name](), BASES[name]() + LOW):
+        dense = np.asarray(x.to_dense())
+        slope, curvature = -SIDE / t**2, 2 * np.linalg.solve(dense, ones).sum() / t**3
+
+        def logarithm(t, x=x):
+            return sa.linalg.slogdet(x * t).logabsdet.to_jax()
+
+        def solution(t, x=x):
+            return jnp.sum(as_jax(sa.linalg.solve(x * t, ones)))
+
+        np.testing.assert_allclose(jax.jacfwd(logarithm)(t), SIDE / t, rtol=1e-9)
+        np.testing.assert_allclose(jax.jacfwd(solution)(t), -curvature * t / 2, rtol=1e-9)
+        np.testing.assert_allclose(jax.jit(jax.hessian(logarithm))(t), slope, rtol=1e-9)
+        np.testing.assert_allclose(jax.jit(jax.hessian(solution))(t), curvature, rtol=1e-9)
+
+
 # ---- completeness ----------------------------------------------------------------------------------------------------
 
 # No solvers or factorisations: the equivalence tests have their first derivatives. `matrix_rank` is an integer.

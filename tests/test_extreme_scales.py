@@ -3,6 +3,7 @@
 Only numbers that stay in the range of the dtype are compared, and those far from subnormal numbers, which XLA takes for zero.
 """
 
+import jax
 import numpy as np
 import pytest
 
@@ -61,6 +62,33 @@ def test_solutions_and_determinants(structure, dtype):
             assert float(sign) == wanted.sign
             shift = len(dense) * exponent * np.log(2)
             assert abs(float(logarithm) - wanted.logabsdet - shift) <= tolerance + 10 * eps * abs(shift)
+
+
+@pytest.mark.costly
+@pytest.mark.parametrize("dtype", EXPONENTS)
+@pytest.mark.parametrize("structure", NAMES)
+def test_derivatives_of_solutions_and_determinants(structure, dtype):
+    """Of ``t A``: the derivative of the logarithm of the determinant is n / t, that of a solution is -1 / t times the solution."""
+    size = SIZES.get(structure.partition(",")[0].partition(" +")[0], 40)
+    x = matrices(structure, dtype, size, "invertible")["invertible"]
+    dense = np.asarray(x.to_dense(), np.float64)
+    values = np.linalg.svd(dense, compute_uv=False)
+    tolerance = 200 * np.finfo(dtype).eps * values[0] * np.sum(1 / values)
+    solution = np.linalg.solve(dense, np.ones(len(dense))).sum()
+    for exponent in EXPONENTS[dtype]:
+        t = np.asarray(2.0**exponent, dtype)
+        b = sa.asarray(np.full(len(dense), t))
+        for function, wanted in (
+            (lambda t: sa.linalg.slogdet(x * t).logabsdet, len(dense)),
+            (lambda t, b=b: sa.sum(sa.linalg.solve(x * t, b)), -solution),
+        ):
+
+            def value(t, function=function):
+                return sa.asarray(function(t)).to_jax().real
+
+            for derivative in (jax.jacfwd(value), jax.jacrev(value)):
+                found = float(jax.jit(derivative)(t)) * float(t)
+                assert abs(found - wanted) <= tolerance * max(1, abs(wanted)), (exponent, found, wanted)
 
 
 SPECTRA = {

@@ -1,6 +1,7 @@
 """Reading and writing by keys: NumPy on the dense values is the oracle; the classes are those of the table in the docs."""
 
 import copy
+import itertools
 import pickle
 import threading
 
@@ -11,6 +12,7 @@ import pytest
 from support import as_jax
 
 import structarrays as sa
+from structarrays.testing import STRUCTURES, sample
 
 BATCHES = [(), (2, 3)]
 
@@ -530,3 +532,66 @@ def test_indices_may_be_structured(indices):
     dense = np.arange(4.0).reshape(2, 2)
     found = sa.take_along_axis(sa.asarray(dense), indices, axis=0)
     np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(dense, places, axis=0))
+
+
+PARTS = (slice(None), slice(1, None), 0, [0, 1], np.array([[0], [1]]), None, np.array([True, False]))
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_an_ellipsis_of_no_axes_separates_indices(place, rng):
+    """NumPy moves the axes of separated index arrays to the front, also if the ellipsis between them stands for no axis."""
+    a, checked = np.arange(24.0).reshape(2, 3, 4), 0
+    for parts in itertools.product(PARTS, repeat=3):
+        key = (*parts[:place], ..., *parts[place:])
+        try:
+            expected = a[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                sa.asarray(a)[key]
+            continue
+        np.testing.assert_array_equal(np.asarray(sa.asarray(a)[key]), expected, err_msg=str(key))
+        for shape in ((), expected.shape, expected.shape[1:], expected.shape[-1:]):
+            value, changed, x = rng.normal(size=shape), a.copy(), sa.asarray(a, copy=True)
+            changed[key] = value
+            x[key] = value
+            np.testing.assert_array_equal(np.asarray(x), changed, err_msg=f"{key}, {shape}")
+        checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize(
+    "key", [(slice(None), [0, 1], ..., 0), (0, ..., [0, 1], 0), ([0, 1], ..., slice(None), [0, 1])]
+)
+def test_an_ellipsis_of_no_axes_in_structured_arrays(key, rng):
+    x = sa.Diagonal(np.arange(1.0, 5.0).reshape(2, 2))
+    dense = np.asarray(x.to_dense()).copy()
+    np.testing.assert_array_equal(np.asarray(x[key]), dense[key])
+    value = rng.normal(size=dense[key].shape)
+    x[key] = dense[key] = value
+    np.testing.assert_array_equal(np.asarray(x), dense)
+
+
+NEGATIVE = (
+    ([0], [-1]),
+    (slice(None), [-1]),
+    ([-1, 0], slice(None)),
+    ([-1, 0], [0, -1]),
+    (np.array([[-1], [0]]), [0, -2]),
+    (np.array([-1, -4], "int8"), slice(0, 2)),
+)
+
+
+@pytest.mark.parametrize("structure", [s for s in STRUCTURES if "Fourier" not in s])
+def test_negative_entries_of_index_arrays(structure, rng):
+    """A write off the stored triangle of `Triangular` was lost."""
+    for key in NEGATIVE:
+        x = sample(structure, (4, 4), dtype="float64", seed=1)
+        if x is None:
+            continue
+        dense = np.asarray(x.to_dense()).copy()
+        np.testing.assert_allclose(np.asarray(x[key]), dense[key], rtol=1e-12, atol=1e-12)
+        x[key] = dense[key] = rng.normal(size=dense[key].shape)
+        np.testing.assert_allclose(np.asarray(x), dense, rtol=1e-12, atol=1e-12, err_msg=str(key))
+        x[key] += 1.0
+        dense[key] += 1.0
+        np.testing.assert_allclose(np.asarray(x), dense, rtol=1e-12, atol=1e-12, err_msg=str(key))

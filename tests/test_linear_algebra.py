@@ -214,6 +214,20 @@ def test_functions_of_square_matrices_refuse_others(name):
             getattr(LINALG, name)(x)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint8"])
+def test_rounding_ends_definiteness(dtype):
+    definite = np.array([[1.9, 1.1], [1.1, 0.9]])
+    for x in (sa.asarray(definite), sa.Symmetric(definite)):
+        rounded = sa.astype(sa.assume(x, "positive_definite"), getattr(sa, dtype))
+        assert "positive_definite" not in rounded.assumptions and "hermitian" in rounded.assumptions
+    np.testing.assert_allclose(
+        np.asarray(
+            sa.linalg.solve(sa.astype(sa.assume(sa.asarray(definite), "positive_definite"), sa.int64), np.ones(2))
+        ),
+        [1.0, 0.0],
+    )
+
+
 def test_assumptions():
     a = sa.assume(sa.asarray([[2.0, 1.0], [1.0, 2.0]]), "positive_definite")
     assert a.assumptions >= {"symmetric", "hermitian", "positive_definite"}

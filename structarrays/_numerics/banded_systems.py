@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from .flags import custom_jvp, custom_vmap
+from .linear_solves import solve_with_flag
+from .quotients import quotient
 from .symbolic import is_symbolic
 from .undefined import nan_unless
 
@@ -112,21 +114,20 @@ def _by_factors(
         factors += mapped_together(factor, (True,) * count)(*factors)
     factors = tuple(jnp.broadcast_to(a, batch + a.shape[ndim:]) for a in factors)
     straight, transposed = (for_whole_batch(functools.partial(method, transposed=t)) for t in (False, True))
-    results: tuple[jax.Array, jax.Array] = lax.custom_linear_solve(
-        lambda x: matvec(matrix, x),
+    return solve_with_flag(
+        lambda given, x: matvec(given[0], x),
+        (matrix, factors),
         b,
-        lambda _, b: straight(*factors, b),
-        lambda _, b: transposed(*factors, b),
-        has_aux=True,
+        lambda given, b: straight(*given[1], b),
+        lambda given, b: transposed(*given[1], b),
     )
-    return results
 
 
 def divide(diag: jax.Array, b: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
     """Solve by a diagonal matrix, diag (..., n)."""
     diag = diag[..., None]
     bad = jnp.any(diag.real <= 0 if positive_definite else diag == 0, axis=-2, keepdims=True)
-    return nan_unless(~bad, b / diag), ~jnp.any(bad)
+    return nan_unless(~bad, quotient(b, diag)), ~jnp.any(bad)
 
 
 def for_whole_batch(method: Callable[..., tuple[jax.Array, jax.Array]]) -> Callable[..., tuple[jax.Array, jax.Array]]:

@@ -15,9 +15,12 @@ from . import dense_fft as fft
 from . import determinants
 from . import toeplitz_entries as toeplitz
 from .convolution import check_length, is_fast, widened
+from .quotients import quotient
 from .symbolic import smaller
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import jax
 
 
@@ -59,8 +62,19 @@ def apply_spectrum(values: jax.Array, x: jax.Array) -> jax.Array:
     """Product of the matrix with these eigenvalues (see `spectrum`) and a dense `x` (..., n, p); batch shapes
     broadcast.
     """
+    return _changed_spectrum(jnp.multiply, values, x)
+
+
+def divide_by_spectrum(values: jax.Array, x: jax.Array) -> jax.Array:
+    """Solution for the matrix with these eigenvalues, as `apply_spectrum`."""
+    return _changed_spectrum(quotient, values, x)
+
+
+def _changed_spectrum(
+    function: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array, x: jax.Array
+) -> jax.Array:
     columns = x.mT
-    result = fft.by_rows(from_spectrum(values[..., None, :] * spectrum(columns), columns).mT)
+    result = fft.by_rows(from_spectrum(function(spectrum(columns), values[..., None, :]), columns).mT)
     return jnp.broadcast_to(result, (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]))
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from . import complex_functions
+from . import complex_functions, quotients
 from .flags import custom_jvp
 
 # ---- of jax.numpy ----------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ bitwise_xor = jnp.bitwise_xor
 ceil = jnp.ceil
 conj = jnp.conj
 copysign = jnp.copysign
-divide = jnp.true_divide
+divide = quotients.quotient
 equal = jnp.equal
 floor = jnp.floor
 greater = jnp.greater
@@ -52,7 +52,7 @@ negative = jnp.negative
 nextafter = jnp.nextafter
 not_equal = jnp.not_equal
 real = jnp.real
-reciprocal = jnp.reciprocal
+reciprocal = quotients.reciprocal
 round = jnp.round
 signbit = jnp.signbit
 square = jnp.square

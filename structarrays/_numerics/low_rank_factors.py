@@ -18,6 +18,7 @@ import numpy as np
 from . import dense_spectra as spectra
 from .dense_linalg import qr
 from .flags import custom_jvp
+from .quotients import reciprocal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +96,7 @@ def pinv(u: jax.Array, v: jax.Array, rtol: jax.Array) -> tuple[jax.Array, jax.Ar
     """Factors ``p`` (..., n, q) and ``h`` (..., m, q) of the pseudo-inverse ``p @ h.mT``; see `pseudo_inverse.pinv`."""
     left, s, right = svd(u, v)
     large = s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
-    inverse = jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(u.dtype)
+    inverse = jnp.where(large | jnp.isnan(s), reciprocal(jnp.where(s == 0, 1, s)), 0).astype(u.dtype)
     return right * inverse[..., None, :], left.conj()
 
 

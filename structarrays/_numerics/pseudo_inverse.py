@@ -10,6 +10,7 @@ from jax import Array
 
 from . import dense_spectra as spectra
 from .flags import custom_jvp
+from .quotients import reciprocal
 
 if TYPE_CHECKING:
     from .._core.typing import DTypeLike
@@ -80,7 +81,7 @@ def _least_squares_jvp(
 def _reciprocals(s: Array, rtol: Array, dtype: DTypeLike) -> Array:
     """Reciprocals of the singular values that do not count as zero; zeros for the others."""
     large = _are_large(s, rtol)
-    return jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(dtype)
+    return jnp.where(large | jnp.isnan(s), reciprocal(jnp.where(s == 0, 1, s)), 0).astype(dtype)
 
 
 def _are_large(s: Array, rtol: Array) -> Array:

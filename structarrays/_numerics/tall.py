@@ -93,6 +93,25 @@ def _pieces(columns: int) -> tuple[int, int]:
     return piece, max(1, min(25, _NUMBERS // (max(1, columns) * piece)))
 
 
+@custom_jvp
+def transposed_quotients(v: jax.Array, xs: tuple[jax.Array, ...], divisors: jax.Array) -> tuple[jax.Array, ...]:
+    """``v.mT @ (x / divisors)`` for each of several `xs`, as `transposed_products`."""
+    return transposed_products(v, xs, 1 / divisors)
+
+
+@transposed_quotients.defjvp
+def _transposed_quotients_jvp(
+    primals: tuple[jax.Array, tuple[jax.Array, ...], jax.Array],
+    tangents: tuple[jax.Array, tuple[jax.Array, ...], jax.Array],
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    (v, xs, divisors), (dv, dxs, change) = primals, tangents
+    d, dd = divisors[..., None], change[..., None]
+    # Without a square of the divisors, which overflows or underflows before the derivative does.
+    quotients = tuple(x / d for x in xs)
+    moved = tuple(dv.mT @ q + v.mT @ ((dx - dd * q) / d) for q, dx in zip(quotients, dxs, strict=True))
+    return transposed_quotients(v, xs, divisors), moved
+
+
 @transposed_products.defjvp
 def _transposed_products_jvp(
     primals: tuple[jax.Array, tuple[jax.Array, ...], jax.Array],

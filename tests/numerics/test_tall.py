@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from structarrays._numerics.tall import transposed_product, transposed_products
+from structarrays._numerics.tall import transposed_product, transposed_products, transposed_quotients
 
 
 def values(rng, shape, dtype):
@@ -57,3 +57,12 @@ def test_batches_and_derivatives(rng):
     got = transposed_product(jnp.asarray(v), jnp.asarray(x), jnp.asarray(weights))
     np.testing.assert_allclose(got, v.mT @ (weights[:, None] * x), rtol=1e-9, atol=1e-9)
     check_grads(jax.jit(transposed_product), (v[0, 0] / 64, x[0] / 64, weights), order=2, atol=1e-3, rtol=1e-3)
+
+
+def test_quotients(rng):
+    v, x, y = (values(rng, (4100, k), "float64") for k in (3, 2, 1))
+    divisors = 2 + abs(values(rng, (4100,), "float64"))
+    got = jax.jit(transposed_quotients)(v, (x, y), divisors)
+    for one, right in zip(got, (x, y), strict=True):
+        np.testing.assert_allclose(one, v.T @ (right / divisors[:, None]), rtol=1e-10, atol=1e-10)
+    check_grads(transposed_quotients, (v / 64, (x / 64, y), divisors), order=2, atol=1e-3, rtol=1e-3)

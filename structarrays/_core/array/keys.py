@@ -113,6 +113,29 @@ def _block(items: Sequence[Item]) -> Shape:
         raise IndexError(f"index arrays of shapes {named} cannot be broadcast together") from None
 
 
+def without_separator(key: Any, ndim: int) -> tuple[tuple[Any, ...], int] | None:
+    """Replace an ellipsis that stands for no axis, between two index arrays or an index array and an integer, by a new axis.
+
+    As in NumPy, such an ellipsis separates the indices, so that their axes come first in the result. The function returns the key and
+    the position of the new axis in its result, or None for any other key.
+    """
+    if not (isinstance(key, tuple) and any(part is Ellipsis for part in key[1:-1])):
+        return None
+    parts = [_part(p) for p in key]
+    if sum(map(_axes, parts)) != ndim or sum(p is Ellipsis for p in parts) > 1:
+        return None
+    place = next(i for i, p in enumerate(parts) if p is Ellipsis)
+    are_indices = [not (p is None or p is Ellipsis or isinstance(p, slice)) for p in parts]
+    if not (any(are_indices[:place]) and any(are_indices[place:])):
+        return None
+    arrays = [p for p, is_index in zip(parts, are_indices, strict=True) if is_index and not isinstance(p, int)]
+    if not arrays:
+        return None
+    # A boolean array has the coordinates of its true elements: one axis, whose length does not matter here.
+    block = max(1 if p.dtype == bool else p.ndim for p in arrays)
+    return (*key[:place], None, *key[place + 1 :]), block + are_indices[:place].count(False)
+
+
 def has_ellipsis(key: Any) -> bool:
     """Return whether a key has an ellipsis; the result of such a key is a view even if it has no dimensions."""
     return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
@@ -192,7 +215,7 @@ def _slice_of_symbolic_axis(s: slice, n: Any) -> tuple[Any, Any, int]:
 
 
 def check_array(array: Any, n: int, axis: int) -> Any:
-    """Check the range of an index array and return it on the host; return a traced array unchanged."""
+    """Check the range of an index array and return it on the host, nonnegative; return a traced array unchanged."""
     if array.size and n == 0:
         raise IndexError(f"an index array for axis {axis} of size 0 must be empty, got shape {array.shape}")
     if isinstance(array, jax.core.Tracer) or array.size == 0:
@@ -201,7 +224,9 @@ def check_array(array: Any, n: int, axis: int) -> Any:
     low, high = int(host.min()), int(host.max())
     if low < -n or high >= n:
         raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
-    return host
+    if low >= 0 or is_symbolic(n):
+        return host
+    return np.where(host < 0, host.astype(np.int64) + n, host)
 
 
 def _mask(mask: np.ndarray | jax.Array | Array, shape: Shape, axis: int) -> list[Item]:

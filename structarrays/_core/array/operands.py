@@ -99,11 +99,14 @@ def promote(*arrays: Array) -> list[Array]:
 
 
 def cast(x: Array, dtype: DTypeLike) -> Array:
-    """Cast an array inside a compiled call; it keeps its structure and assumptions."""
+    """Cast an array inside a compiled call; it keeps its structure, and the assumptions that rounding cannot break."""
     if x.dtype == dtype and not is_weak(x):
         return x
     leaves, (cls, meta, assumptions) = x._value
-    return cls.cast(x, np.dtype(dtype)).assuming(assumptions)
+    dtype = np.dtype(dtype)
+    if assumptions and dtype.kind in "biu":
+        assumptions &= {"symmetric", "hermitian"}
+    return cls.cast(x, dtype).assuming(assumptions)
 
 
 def to_dense(x: Array) -> Dense:

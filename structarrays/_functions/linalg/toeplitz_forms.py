@@ -14,6 +14,7 @@ from ..._core.dispatch.decorator import function
 from ..._core.dispatch.results import follow_eager_operands
 from ..._core.families.batch import check_axis
 from ..._numerics import circulant_transforms
+from ..._numerics.quotients import reciprocal
 from ..._numerics.undefined import nan_unless
 from .. import matrix_checks as check
 from ..linear_algebra import matmul
@@ -208,7 +209,7 @@ def solve_circulant(
     if bound is None:
         bound = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)
     small = magnitudes <= bound
-    reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
+    reciprocals = jnp.where(small, 0, reciprocal(jnp.where(small, 1, eigenvalues)))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
     x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
     return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))  # and the success flag

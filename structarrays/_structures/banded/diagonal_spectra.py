@@ -13,6 +13,7 @@ from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..._functions.matrix_checks import complex_dtype
+from ..._numerics.quotients import reciprocal
 from ..composite.product import product
 from ..fallback.singular_values import is_large, norm, of_singular_values, tolerance
 from ..permutation.ordered import in_order, rows_in_order
@@ -138,7 +139,7 @@ def _pinv_diagonal(x: Diagonal, *, rtol: jax.Array | None) -> Diagonal:
     large = _is_large(x, rtol)
     (entries,) = x.entries
     # NaN is not large, but must not become zero.
-    inverse = jnp.where(large | jnp.isnan(entries), 1 / jnp.where(entries == 0, 1, entries), 0)
+    inverse = jnp.where(large | jnp.isnan(entries), reciprocal(jnp.where(entries == 0, 1, entries)), 0)
     return type(x).make((jnp.broadcast_to(inverse, entries.shape), None), x.core_shape[::-1])
 
 

@@ -20,6 +20,7 @@ from ..._functions.linalg import cholesky, det, eig, inv, pinv, selected_inverse
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import banded_determinants, banded_elimination, determinants
+from ..._numerics.quotients import reciprocal
 from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
@@ -97,7 +98,7 @@ def _inv_diagonal(x: Diagonal) -> tuple[Diagonal, jax.Array]:
     (entries,) = x.entries
     axis = () if type(x) is Identity else -1
     divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
-    return x.rebuild((1 / divisor,), None), ok
+    return x.rebuild((reciprocal(divisor),), None), ok
 
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)

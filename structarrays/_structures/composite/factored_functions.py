@@ -26,6 +26,7 @@ from ..._functions.rounding_and_parts import conj, real
 from ..._functions.statistical import mean, std, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
+from ..._numerics.quotients import reciprocal
 from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..banded.diagonal import Diagonal
 from .sum import split_background, total
@@ -121,7 +122,7 @@ def _scaled(function: Function[..., Array], x: Factored, y: Array) -> Array | No
     is_row = shape[-2:] == (1, core[1])
     if not is_row and shape[-2:] != (core[0], 1) or core[0] == 1 == shape[-2] or core[1] == 1 == shape[-1]:
         return None
-    data = y.data if function is multiply else 1 / y.data
+    data = y.data if function is multiply else reciprocal(y.data)
     size = core[1] if is_row else core[0]
     factor = Diagonal.make((data.reshape((*shape[:-2], size)), None), (size, size))
     return matmul(x, factor) if is_row else matmul(factor, x)

@@ -35,6 +35,7 @@ from ..._functions.elementwise import multiply
 from ..._functions.indexing import index
 from ..._functions.linear_algebra import expanded_product, matmul, matrix_transpose
 from ..._functions.statistical import sum as sum_of
+from ..._numerics.quotients import reciprocal
 from ..._numerics.symbolic import estimated, smaller
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal, Identity, identity_like
@@ -248,7 +249,7 @@ def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], sh
         return None
     row = data.shape[-2] == 1
     data = data.reshape((*data.shape[:-2], core[1] if row else core[0]))
-    diagonal = Diagonal.make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
+    diagonal = Diagonal.make((data if function.name == "multiply" else reciprocal(data), None), (data.shape[-1],) * 2)
     factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
     return canonical(factors) if pays_as_product(factors) else None
 

@@ -27,7 +27,7 @@ from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import determinants
 from ..._numerics.determinants import any_of_all
 from ..._numerics.symbolic import smaller
-from ..._numerics.tall import transposed_products
+from ..._numerics.tall import transposed_quotients
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal
 from ..low_rank.array import constant_of_rank_one, low_rank, transposed_times
@@ -104,15 +104,15 @@ def _split(x: Array) -> tuple[Array, LowRank]:
     return total(*base), cast("LowRank", canonical(low))
 
 
-row_factors: Registry[tuple[jax.Array, jax.Array]] = Registry("row_factors")
-"""``row_factors.kernel(A)``: return ``(factors, ok)``, the values ``(..., n)`` by which the inverse of A scales rows,
+row_divisors: Registry[tuple[jax.Array, jax.Array]] = Registry("row_divisors")
+"""``row_divisors.kernel(A)``: return ``(divisors, ok)``, the values ``(..., n)`` by which the inverse of A divides rows,
 if it does.
 """
 
 
-@row_factors.kernel(Diagonal)
-def _row_factors_diagonal(x: Diagonal) -> tuple[jax.Array, jax.Array]:
-    return 1 / x.diag, ~jnp.any(x.diag == 0)
+@row_divisors.kernel(Diagonal)
+def _row_divisors_diagonal(x: Diagonal) -> tuple[jax.Array, jax.Array]:
+    return x.diag, ~jnp.any(x.diag == 0)
 
 
 class Base(NamedTuple):
@@ -140,10 +140,10 @@ class Capacitance(NamedTuple):
 def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> Capacitance:
     """Return the `Capacitance`, and the function that applies the inverse of a diagonal A to right-hand sides."""
     known: Any
-    rule = row_factors.choose((base.matrix,), {})
+    rule = row_divisors.choose((base.matrix,), {})
     if rule is not None and type(v) is Dense:
-        factors, regular = rule.run(base.matrix)
-        c, *of_b = transposed_products(v.data, (to_dense(u).data, *([] if b is None else [b])), factors)
+        divisors, regular = rule.run(base.matrix)
+        c, *of_b = transposed_quotients(v.data, (to_dense(u).data, *([] if b is None else [b])), divisors)
         inner, known = None, (b, *of_b) if of_b else None
     else:
         inner, regular = base.solve(to_dense(u).data)
@@ -190,7 +190,7 @@ def _is_solved_together(base: Base, u: Array, v: Array, b: jax.Array) -> bool:
     batch than b.
     """
     of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
-    return row_factors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
+    return row_divisors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import circulant_transforms as circulant
 from ..._numerics import dense_fft as fft
 from ..._numerics import determinants, kronecker_factors
+from ..._numerics.quotients import reciprocal
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal
 from ..composite.inverse import inverse_by
@@ -197,7 +198,7 @@ def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:
     values = _spectrum(x)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
-    reciprocals = nan_unless(~bad, 1 / values)
+    reciprocals = nan_unless(~bad, reciprocal(values))
 
     transform = Transform(cast("Kinds", _axes(x)), x.dtype.kind != "c" and data.dtype.kind != "c")
     rows = data.mT if data.ndim > 1 else data[None]  # one row for each right-hand side

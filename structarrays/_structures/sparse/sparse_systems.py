@@ -7,7 +7,7 @@ All functions are about one matrix ``(n, n)`` without batch dimensions, given by
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from jax import lax
 from ..._core.dispatch.contexts import sparse_solver_policy
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import on_host
+from ..._numerics.linear_solves import solve_with_flag
 from . import numerics as sparse
 from . import sparse_direct
 
@@ -61,25 +62,31 @@ def solve(
     ok : jax.Array, bool scalar
         Whether the matrix is regular.
     """
-    rows, columns = (second, first) if transposed else (first, second)
-    frozen, solver = lax.stop_gradient(data), sparse_solver_policy.value
+    solver, n = sparse_solver_policy.value, b.shape[0]
 
-    def matvec(x: jax.Array) -> jax.Array:
+    def matvec(matrix: tuple[jax.Array, ...], x: jax.Array) -> jax.Array:
+        data, first, second = matrix
+        rows, columns = (second, first) if transposed else (first, second)
+
         # The derivative of the product by its factor, in a form that JAX knows to be linear.
         def product(x: jax.Array) -> jax.Array:
-            result: jax.Array = sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
+            result: jax.Array = sparse.multiply(data, rows, columns, x, None, n, not padded, not transposed)
             return result
 
         tangent: jax.Array = jax.jvp(product, (jnp.zeros_like(x),), (x,))[1]
         return tangent
 
-    def by_factors(transposed: bool) -> Callable[[Any, jax.Array], tuple[jax.Array, ...]]:
+    def by_factors(transposed: bool) -> Callable[[tuple[jax.Array, ...], jax.Array], tuple[jax.Array, jax.Array]]:
         function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed, solver=solver)
-        results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
-        return lambda _, b: on_host(function, results, frozen, first, second, b)
 
-    x, ok = lax.custom_linear_solve(matvec, b, by_factors(transposed), by_factors(not transposed), has_aux=True)
-    return x, ok
+        def solve(matrix: tuple[jax.Array, ...], b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
+            x, ok = on_host(function, results, *matrix, b)
+            return x, ok
+
+        return solve
+
+    return solve_with_flag(matvec, (data, first, second), b, by_factors(transposed), by_factors(not transposed))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))

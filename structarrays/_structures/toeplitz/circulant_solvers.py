@@ -14,6 +14,7 @@ from ..._functions.linalg import det, eigvals, eigvalsh, inv, matmul, matrix_pow
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._functions.matrix_checks import complex_dtype
 from ..._numerics import circulant_transforms
+from ..._numerics.quotients import reciprocal
 from ..._numerics.undefined import nan_unless
 from ..._numerics.vectors import by_columns
 from ..fallback.singular_values import is_large, norm_and_rank
@@ -43,32 +44,32 @@ def _matrix_power_circulant(x: Circulant, *, n: int) -> Circulant:
 @solve.kernel(Circulant, Array)
 def _solve_circulant(x1: Circulant, x2: Array) -> tuple[Dense, jax.Array]:
     remark("Fourier transforms, which diagonalise the matrix; O(n log(n)) for each column")
-    reciprocals, ok = _reciprocals(x1)
-    solution = by_columns(lambda b: circulant_transforms.apply_spectrum(reciprocals, b), right_side(x2))
+    values, ok = _regular_spectrum(x1)
+    solution = by_columns(lambda b: circulant_transforms.divide_by_spectrum(values, b), right_side(x2))
     return Dense.make((solution,)), ok
 
 
 @solve.kernel(Circulant, Circulant)
 def _solve_circulant_circulant(x1: Circulant, x2: Circulant) -> tuple[Circulant, jax.Array]:
-    reciprocals, ok = _reciprocals(x1)
-    return Circulant.make((circulant_transforms.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
+    values, ok = _regular_spectrum(x1)
+    return Circulant.make((circulant_transforms.divide_by_spectrum(values, x2.c[..., None])[..., 0],)), ok
 
 
 @inv.kernel(Circulant)
 def _inv_circulant(x: Circulant) -> tuple[Circulant, jax.Array]:
-    reciprocals, ok = _reciprocals(x)
-    return Circulant.make((circulant_transforms.from_spectrum(reciprocals, x.c),)), ok
+    values, ok = _regular_spectrum(x)
+    return Circulant.make((circulant_transforms.from_spectrum(reciprocal(values), x.c),)), ok
 
 
-def _reciprocals(x: Circulant) -> tuple[jax.Array, jax.Array]:
-    """Return the reciprocals of the eigenvalues, and whether all eigenvalues are nonzero (or positive).
+def _regular_spectrum(x: Circulant) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues, and whether all of them are nonzero (or positive).
 
-    The reciprocals are NaN for each matrix with an eigenvalue that is zero (or not positive).
+    They are NaN for each matrix with an eigenvalue that is zero (or not positive).
     """
     values = circulant_transforms.spectrum(x.c)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
-    return nan_unless(~bad, 1 / values), ~jnp.any(bad)
+    return nan_unless(~bad, values), ~jnp.any(bad)
 
 
 @pinv.kernel(Circulant)
@@ -83,7 +84,7 @@ def pseudo_reciprocals(x: Circulant, rtol: jax.Array | None) -> jax.Array:
     large = is_large(x, jnp.abs(values), rtol)
     # NaN is not large, but must not become zero.
     kept = large | jnp.isnan(values)
-    return jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
+    return jnp.where(kept, reciprocal(jnp.where(kept, values, 1)), 0)
 
 
 # ---- determinants and spectra -------------------------------------------------------------------------------------
