@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -16,7 +16,7 @@ from ..._core.dispatch.registry import Registry
 from ..._core.families import pattern
 from ..._core.families.conditions import is_first_matrix, is_second_matrix, is_square_pattern
 from ..._core.families.elementwise_rule import unexpanded
-from ..._core.families.entries import elements, in_blocks
+from ..._core.families.entries import element, elements, in_blocks
 from ..._core.families.factored import (
     Factored,
     common_batch,
@@ -346,8 +346,13 @@ def _matrix_transpose_product(x: Product) -> Product:
 
 @elements.kernel(Product)
 def _elements_product(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
-    """Compute the elements from their rows or their columns, whichever are fewer."""
+    """Compute the elements from their rows or their columns, whichever are fewer; diagonal factors at the ends scale them."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
+    for end, lines_of, others in ((0, i, x.factors[1:]), (-1, j, x.factors[:-1])):
+        factor = x.factors[end]
+        if _scales_lines(factor):
+            at = lines_of.reshape((1,) * (len(shape) - lines_of.ndim) + lines_of.shape)
+            return factor.diag[..., at] * element(others[0] if len(others) == 1 else Product.make(others), i, j)
     if math.prod(shape) >= math.prod(x.shape[-2:]):
         return x.dense_data()[..., i, j]
     if i.size == j.size == math.prod(shape):
@@ -416,7 +421,7 @@ def _sum_of_product(x: Product, *, axis: tuple[int, ...], keepdims: bool) -> Arr
 # ---- elementwise products: scalings of rows and columns stay outside -------------------------------------------------
 
 
-def _scales_lines(factor: Array) -> bool:
+def _scales_lines(factor: Array) -> TypeGuard[Diagonal]:
     return isinstance(factor, Diagonal) and is_square_pattern(factor)
 
 

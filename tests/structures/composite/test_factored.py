@@ -1,5 +1,6 @@
 """Factored arrays: sums, products and what is of low rank keep their structure; nothing is expanded on the way."""
 
+import math
 import pickle
 
 import jax
@@ -624,3 +625,28 @@ def test_sums_of_constant_columns_of_any_structure():
             (x.mT + x.mT, 2 * dense(x).T),
         ):
             np.testing.assert_allclose(dense(y), expected)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("ends", ["left", "right", "both"])
+def test_elements_of_scaled_rows_and_columns_absorb_infinity(ends, batch):
+    middle = np.arange(1.0, 10.0).reshape(3, 3)
+    middle[0, 2] = np.inf
+    factors = [sa.asarray(middle)]
+    if ends != "right":
+        factors.insert(0, sa.Diagonal(np.broadcast_to([1.0, 2.0, 3.0], (*batch, 3))))
+    if ends != "left":
+        factors.append(sa.Diagonal([3.0, 1.0, 2.0]))
+    x = sa.Product(*factors)
+    dense = np.asarray(x.to_dense())
+    assert np.isfinite(dense).sum() == dense.size - max(1, math.prod(batch) if ends != "right" else 1)
+    for key in (
+        (..., 1, slice(None)),
+        (..., 1, 2),
+        (..., [0, 1], [2, 2]),
+        (..., slice(None), 0),
+        (..., [2, 0], slice(None)),
+    ):
+        np.testing.assert_allclose(np.asarray(x[key]), dense[key], rtol=1e-14, err_msg=str(key))
+    np.testing.assert_allclose(np.asarray(sa.linalg.diagonal(x)), np.diagonal(dense, axis1=-2, axis2=-1), rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(sa.linalg.trace(x)), np.trace(dense, axis1=-2, axis2=-1), rtol=1e-14)
