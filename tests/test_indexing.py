@@ -595,3 +595,55 @@ def test_negative_entries_of_index_arrays(structure, rng):
         x[key] += 1.0
         dense[key] += 1.0
         np.testing.assert_allclose(np.asarray(x), dense, rtol=1e-12, atol=1e-12, err_msg=str(key))
+
+
+BANDS = [
+    ((5, 5), (0,)),
+    ((5, 7), (0,)),
+    ((7, 5), (0, 1)),
+    ((5, 5), (-2, 0, 1)),
+    ((4, 7), (-1, 2, 3)),
+    ((7, 4), (-3, 0)),
+    ((5, 5), (4,)),
+]
+
+
+@pytest.mark.parametrize(("shape", "offsets"), BANDS, ids=str)
+@pytest.mark.parametrize("batch", [(), (2,)], ids=str)
+def test_reversed_bands_stay_banded(shape, offsets, batch, rng):
+    m, n = shape
+    band = sa.Banded(
+        [rng.normal(size=(*batch, min(m, n - k) if k >= 0 else min(m + k, n))) for k in offsets], offsets, shape
+    )
+    for x in (band, sa.exp(band)):
+        dense = np.asarray(x.to_dense())
+        flipped = sa.flip(x, axis=(-2, -1))
+        assert isinstance(flipped, sa.Banded) and len(flipped.offsets) == len(offsets)
+        np.testing.assert_array_equal(np.asarray(flipped), np.flip(dense, (-2, -1)))
+        np.testing.assert_array_equal(np.asarray(sa.flip(x)), np.flip(dense))
+        for rows, columns in (
+            (slice(None, None, -1),) * 2,
+            (slice(None, None, -2),) * 2,
+            (slice(3, 0, -1), slice(2, None, -1)),
+        ):
+            part = x[..., rows, columns]
+            assert isinstance(part, sa.Banded)
+            np.testing.assert_array_equal(np.asarray(part), dense[..., rows, columns])
+        empty = x[..., 3:3:-1, ::-1]
+        assert empty.shape == (*batch, 0, n)
+
+
+def test_reversed_identity_is_the_identity():
+    assert type(sa.flip(sa.eye(4))) is type(sa.eye(4)[::-1, ::-1]) is sa.Identity
+    np.testing.assert_array_equal(np.asarray(sa.flip(sa.eye(3, 5))), np.flip(np.eye(3, 5)))
+    np.testing.assert_array_equal(np.asarray(sa.flip(sa.Banded([], (), (3, 4)))), np.zeros((3, 4)))
+
+
+def test_reversed_sparse_arrays_are_sorted(rng):
+    dense = np.where(rng.random((40, 30)) < 0.1, rng.normal(size=(40, 30)), 0)
+    for x, a in ((sa.Sparse.from_dense(dense), dense), (sa.Sparse.from_dense(dense).mT, dense.T)):
+        for flip in (sa.flip, jax.jit(sa.flip)):
+            flipped = flip(x)
+            keys = [np.asarray(flipped.coords[i]) for i in flipped.order]
+            assert (np.diff(np.ravel_multi_index(keys, [flipped.shape[i] for i in flipped.order])) > 0).all()
+            np.testing.assert_array_equal(np.asarray(flipped.to_dense()), np.flip(a))

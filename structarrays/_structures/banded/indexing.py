@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._core.array import keys as indexing
 from ..._functions.indexing import index, write_entries, written
+from ..._functions.manipulation import flip
 from ..._numerics import bands as band_numerics
 from ..fallback.via_sparse import pays, selected_axis
 from ..sparse.array import Sparse
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
 
 
 def _equal_steps(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
-    """Return whether a key is two slices with one positive step."""
-    return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] > 0
+    """Return whether a key is two slices with one step."""
+    return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3]
 
 
 @index.kernel(Banded, when=_equal_steps)
 def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Banded:
     """Take the rows ``a + s i`` and columns ``b + s j``: the diagonal k gets the offset ``(k + a - b) / s``."""
     (_, a, m, step), (_, b, n, _) = key
+    if step < 0:
+        # The same rows and columns in the opposite order.
+        forwards = tuple(("slice", first + step * max(0, size - 1), size, -step) for _, first, size, _ in key)
+        return _reversed(_index_banded(x, operands=operands, key=forwards))
     diagonals, offsets = [], []
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         offset, remainder = divmod(k + a - b, step)
@@ -47,6 +52,21 @@ def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any,
     if _scale_survives(x, a, b, m, n, step):
         return type(x).make((x.scale, x.background), (m, n))
     return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+def _reversed(x: Banded) -> Banded:
+    """Reverse rows and columns: the diagonal k gets the offset ``n - m - k``."""
+    m, n = x.core_shape
+    if hasattr(x, "scale") and m == n:
+        return x
+    diagonals, offsets = [d[..., ::-1] for d in x.diagonals], [n - m - k for k in x.offsets]
+    return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+@flip.kernel(Banded, when=lambda x, *, axis: {x.ndim - 2, x.ndim - 1} <= set(axis))
+def _flip_banded(x: Banded, *, axis: tuple[int, ...]) -> Banded:
+    batch = tuple(a for a in axis if a < x.ndim - 2)
+    return _reversed(cast("Banded", x.map_parameters(lambda leaf: jnp.flip(leaf, batch))))
 
 
 def _selects_rows(x: Banded, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:

@@ -218,6 +218,9 @@ def in_core(x: Sparse, axes: Sequence[int] | None) -> bool:
 def _flip_sparse(x: Sparse, *, axis: tuple[int, ...]) -> Sparse:
     batch = len(x.batch_shape)
     x = x.map_parameters(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
+    if not x.padded and set(range(batch, x.ndim)) <= set(axis):  # the entries in the opposite order are sorted again
+        coordinates = (n - 1 - jnp.flip(c, -1) for c, n in zip(x.coords, x.core_shape, strict=True))
+        return Sparse.make((jnp.flip(x.data, -1), *coordinates, x.background), x.meta)
     return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
 
 
