@@ -16,11 +16,12 @@ from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_batch
 from ..._functions.indexing import _core_position, index, take, write_entries, written_entries
 from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
-from ..._functions.searching import nonzero_kernels
+from ..._functions.searching import argmax, argmin, nonzero_kernels
 from ..._functions.utility import diff
 from ..sparse.array import Sparse
 from ..sparse.indexing import box, in_core, is_run_of_lines, joinable, run_of_lines, selected
 from ..sparse.sparse_joins import compiled_to_sparse, has_sparse_form, to_sparse
+from ..sparse.sparse_searching import is_searched
 from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
 
 if TYPE_CHECKING:
@@ -148,6 +149,9 @@ def _concat_pair_by_sparse_form(x: Array, y: Array, *, axis: int) -> Array:
 @by_form(repeat, of=Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
 @by_form(tile, of=Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
 @by_form(reduce_batch, of=Array, when=pays)
+@by_form(
+    argmax, argmin, of=Array, when=lambda x, *, axis, keepdims: pays(x) and is_searched(x, axis=axis, keepdims=keepdims)
+)
 @by_form(diff, of=Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
 def array_by_sparse_form(x: Array) -> Sparse:
     """Apply the kernels of `Sparse` to the sparse form."""

@@ -11,6 +11,7 @@ FILES = (
     "sparse_forms",
     "sparse_inverse",
     "sparse_joins",
+    "sparse_searching",
     "sparse_shapes",
     "sparse_writes",
 )
