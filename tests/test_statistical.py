@@ -343,11 +343,6 @@ def test_differences_keep_the_dtype(dtype, rng):
         assert_close(as_jax(result), np.diff(np.asarray(x.to_jax())), case)
 
 
-def test_no_differences_ignore_what_is_joined():
-    x = np.arange(3.0)
-    np.testing.assert_array_equal(np.asarray(sa.diff(x, n=0, prepend=np.array([9.0]), append=np.array([9.0]))), x)
-
-
 def test_second_differences_of_the_identity_are_banded():
     result = sa.diff(sa.eye(6), n=2, axis=-2)
     assert type(result) is sa.Banded

@@ -169,7 +169,7 @@ def diff(
             raise ValueError(
                 f"diff: {name} must have the shape of x, {x.shape}, except along axis {axis}, got {part.shape}"
             )
-    if len(parts) > 1 and n:
+    if len(parts) > 1:
         from .joining import concat
 
         x = concat(promote(*parts.values()), axis=axis)

@@ -115,11 +115,10 @@ def _by_factors(
     factors = tuple(jnp.broadcast_to(a, batch + a.shape[ndim:]) for a in factors)
     straight, transposed = (for_whole_batch(functools.partial(method, transposed=t)) for t in (False, True))
     return solve_with_flag(
-        lambda given, x: matvec(given[0], x),
-        (matrix, factors),
+        lambda x: matvec(matrix, x),
         b,
-        lambda given, b: straight(*given[1], b),
-        lambda given, b: transposed(*given[1], b),
+        lambda _, b: straight(*factors, b),
+        lambda _, b: transposed(*factors, b),
     )
 
 

@@ -27,6 +27,7 @@ from jax import Array, lax
 from . import dense_spectra as spectra
 from . import tridiagonal
 from .flags import custom_jvp
+from .linear_solves import solve_with_flag
 from .tridiagonal_form import tridiagonal_form
 
 if TYPE_CHECKING:
@@ -248,14 +249,12 @@ def solve(
             data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
         return data.reshape(b.shape), ok
 
-    results: tuple[Array, Array] = lax.custom_linear_solve(
+    return solve_with_flag(
         matvec,
         right,
         solve=lambda _, b: substitute(b, transposed=False),
         transpose_solve=lambda _, b: substitute(b, transposed=True),
-        has_aux=True,
     )
-    return results
 
 
 def apply_along(q: Array | None, data: Array, axis: int, *, transpose: bool, conjugate: bool) -> Array:

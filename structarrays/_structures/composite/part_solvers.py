@@ -27,6 +27,7 @@ from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import determinants
+from ..._numerics.linear_solves import solve_with_flag
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
 from ..low_rank.low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
@@ -158,10 +159,7 @@ def by_equation(x1: Array, b: jax.Array, solution: Solver, transposed: Solver) -
 
         return solve
 
-    result: tuple[jax.Array, jax.Array] = lax.custom_linear_solve(
-        linear_product(x1), b, constant(solution), constant(transposed), has_aux=True
-    )
-    return result
+    return solve_with_flag(linear_product(x1), b, constant(solution), constant(transposed))
 
 
 def linear_product(a: Array) -> Callable[[jax.Array], jax.Array]:

@@ -7,7 +7,7 @@ All functions are about one matrix ``(n, n)`` without batch dimensions, given by
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,12 @@ from jax import lax
 from ..._core.dispatch.contexts import sparse_solver_policy
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import on_host
-from ..._numerics.linear_solves import solve_with_flag
+from ..._numerics.linear_solves import Solve, solve_with_flag
 from . import numerics as sparse
 from . import sparse_direct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 _NUMBERS = 1 << 22
@@ -62,31 +62,29 @@ def solve(
     ok : jax.Array, bool scalar
         Whether the matrix is regular.
     """
-    solver, n = sparse_solver_policy.value, b.shape[0]
+    rows, columns = (second, first) if transposed else (first, second)
+    frozen, solver = lax.stop_gradient(data), sparse_solver_policy.value
 
-    def matvec(matrix: tuple[jax.Array, ...], x: jax.Array) -> jax.Array:
-        data, first, second = matrix
-        rows, columns = (second, first) if transposed else (first, second)
-
+    def matvec(x: jax.Array) -> jax.Array:
         # The derivative of the product by its factor, in a form that JAX knows to be linear.
         def product(x: jax.Array) -> jax.Array:
-            result: jax.Array = sparse.multiply(data, rows, columns, x, None, n, not padded, not transposed)
+            result: jax.Array = sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
             return result
 
         tangent: jax.Array = jax.jvp(product, (jnp.zeros_like(x),), (x,))[1]
         return tangent
 
-    def by_factors(transposed: bool) -> Callable[[tuple[jax.Array, ...], jax.Array], tuple[jax.Array, jax.Array]]:
+    def by_factors(transposed: bool) -> Solve:
         function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed, solver=solver)
+        results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
 
-        def solve(matrix: tuple[jax.Array, ...], b: jax.Array) -> tuple[jax.Array, jax.Array]:
-            results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
-            x, ok = on_host(function, results, *matrix, b)
+        def solve(_: Any, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            x, ok = on_host(function, results, frozen, first, second, b)
             return x, ok
 
         return solve
 
-    return solve_with_flag(matvec, (data, first, second), b, by_factors(transposed), by_factors(not transposed))
+    return solve_with_flag(matvec, b, by_factors(transposed), by_factors(not transposed))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
