@@ -1,6 +1,7 @@
 """Linear algebra of dense arrays: values against NumPy, result types, errors."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from support import as_jax, dense, random
@@ -249,3 +250,16 @@ def test_assumptions():
         sa.assume(b, "diagonal")
     with pytest.raises(ValueError, match="square"):
         sa.assume(sa.ones((2, 3)), "symmetric")
+
+
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_a_singular_matrix_among_mapped_ones(low_rank):
+    """Under ``vmap`` its solution is NaN, and the solutions of the others are right: nothing is raised."""
+    n = 40
+    base = sa.tridiagonal(np.ones(n - 1), np.full(n, 4.0), np.ones(n - 1))
+    x = base + sa.LowRank(np.ones((n, 1)), np.ones((n, 1))) if low_rank else base
+    solutions = jax.vmap(lambda t: as_jax(sa.linalg.solve(x * t, jnp.ones(n))))(jnp.asarray([1.0, 0.0, 2.0]))
+    expected = np.linalg.solve(np.asarray(x.to_dense()), np.ones(n))
+    np.testing.assert_allclose(solutions[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(solutions[2], expected / 2, rtol=1e-12)
+    assert np.isnan(solutions[1]).all()

@@ -64,10 +64,11 @@ def _trailing(mask: jax.Array, ndim: int) -> jax.Array:
 
 def getitem(x: Array, key: Any) -> Array:
     """Implement ``x[key]``. A basic key of a `Dense` array gives a view, except for a single element."""
-    separated = indexing.without_separator(key, len(writes.shape_and_dtype(x)[0]))
-    if separated is not None:
-        key, axis = separated
-        return late.squeeze(getitem(x, key), axis)
+    if indexing.may_separate(key):
+        separated = indexing.without_separator(key, len(writes.shape_and_dtype(x)[0]))
+        if separated is not None:
+            key, axis = separated
+            return late.squeeze(getitem(x, key), axis)
     items = indexing.parse(key, writes.shape_and_dtype(x)[0])
     with writes.LOCK:
         if writes.peek(x)[1][0] is Dense:
@@ -253,15 +254,8 @@ def _numpy_key(key: Key, operands: Iterable[jax.Array]) -> tuple[Any, ...]:
 
 def setitem(x: Array, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``: local to the call under a transform, otherwise visible in views and base."""
-    shape, dtype = writes.shape_and_dtype(x)
-    separated = indexing.without_separator(key, len(shape))
-    if separated is not None:
-        key, axis = separated
-        behind = len(indexing.result_axes(indexing.parse(key, shape))) - axis - 1
-        value = _value(value, dtype)
-        if value.ndim > behind:
-            place = value.ndim - behind
-            value = late.reshape(asarray(value), (*value.shape[:place], 1, *value.shape[place:]))
+    if indexing.may_separate(key):
+        key, value = _with_axis_of_separator(key, value, *writes.shape_and_dtype(x))
     key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
     traced = writes.is_traced(key, value)  # a write of traced values may raise: then the array needs its buffer
     with writes.LOCK:
@@ -269,6 +263,20 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         owned = owned and not traced
         write: Callable[..., None] = _write_dense if type(target) is Dense else _write_structured
         write(x, target, owned, key, value)
+
+
+def _with_axis_of_separator(key: Any, value: Any, shape: Shape, dtype: np.dtype) -> tuple[Any, Any]:
+    """Return a key, and a value to be written there, with a new axis instead of an ellipsis that separates indices."""
+    separated = indexing.without_separator(key, len(shape))
+    if separated is None:
+        return key, value
+    key, axis = separated
+    behind = len(indexing.result_axes(indexing.parse(key, shape))) - axis - 1
+    value = _value(value, dtype)
+    if value.ndim > behind:
+        place = value.ndim - behind
+        value = late.reshape(asarray(value), (*value.shape[:place], 1, *value.shape[place:]))
+    return key, value
 
 
 def _apart(value: Any) -> Any:

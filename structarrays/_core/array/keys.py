@@ -113,13 +113,18 @@ def _block(items: Sequence[Item]) -> Shape:
         raise IndexError(f"index arrays of shapes {named} cannot be broadcast together") from None
 
 
+def may_separate(key: Any) -> bool:
+    """Return whether a key has an ellipsis between other parts."""
+    return isinstance(key, tuple) and len(key) > 2 and any(part is Ellipsis for part in key[1:-1])
+
+
 def without_separator(key: Any, ndim: int) -> tuple[tuple[Any, ...], int] | None:
     """Replace an ellipsis that stands for no axis, between two index arrays or an index array and an integer, by a new axis.
 
     As in NumPy, such an ellipsis separates the indices, so that their axes come first in the result. The function returns the key and
     the position of the new axis in its result, or None for any other key.
     """
-    if not (isinstance(key, tuple) and any(part is Ellipsis for part in key[1:-1])):
+    if not may_separate(key):
         return None
     parts = [_part(p) for p in key]
     if sum(map(_axes, parts)) != ndim or sum(p is Ellipsis for p in parts) > 1:
