@@ -42,7 +42,7 @@ def _first(x: Sparse, axis: int | None, keepdims: bool, *, largest: bool) -> Den
         x = x._in_order((0, 1))
         (m, n), dtype = x.core_shape, default_dtype("i")
         rows, columns = (c.astype(dtype) for c in x.coords)
-        # The coordinates of padding are m and n, so that its index is not that of an element.
+        # The coordinates of padding are m and n, so that no element has its index.
         found = _first_of_lines(x.data, rows // m, rows * n + columns, background, 1, m * n, largest)[0]
         return Dense.make((found.reshape((1, 1) if keepdims else ()).astype(dtype),))
     along = axis - len(x.batch_shape)
