@@ -68,7 +68,7 @@ def test_solutions_and_determinants(structure, dtype):
 @pytest.mark.parametrize("dtype", EXPONENTS)
 @pytest.mark.parametrize("structure", NAMES)
 def test_derivatives_of_solutions_and_determinants(structure, dtype):
-    """Of ``t A``: the derivative of the logarithm of the determinant is n / t, that of a solution is -1 / t times the solution."""
+    """For ``t A``, the logarithm of the determinant has the derivative n / t. A solution has -1 / t times the solution."""
     size = SIZES.get(structure.partition(",")[0].partition(" +")[0], 40)
     x = matrices(structure, dtype, size, "invertible")["invertible"]
     dense = np.asarray(x.to_dense(), np.float64)

@@ -307,7 +307,8 @@ def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tupl
 
 
 def _default_device() -> jax.Device:
-    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
+    config: Any = jax.config  # its attributes appear at run time
+    chosen: jax.Device | str | None = config.jax_default_device
     return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
 
 

@@ -26,7 +26,8 @@ class Info:
 
     def default_device(self) -> jax.Device:
         """Return the default device of new arrays."""
-        chosen = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
+        config: Any = jax.config  # its attributes appear at run time
+        chosen = config.jax_default_device
         return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
 
     def devices(self) -> tuple[jax.Device, ...]:

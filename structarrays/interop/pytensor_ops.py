@@ -19,7 +19,8 @@ from .._core.dispatch.results import as_jax
 from .._functions import linalg
 from .._functions.creation import asarray
 
-_x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined, unused-ignore]  # JAX's options appear at run time
+_jax_config: Any = jax.config  # its attributes appear at run time
+_x64 = _jax_config.jax_enable_x64
 try:
     from pytensor.configdefaults import config
     from pytensor.gradient import disconnected_type
@@ -366,7 +367,7 @@ def _of_dtype(result: Any, dtype: Any, op: StructuredOp) -> Any:
 def jax_funcify_StructuredOp(op: StructuredOp, node: Any, **kwargs: Any) -> Callable[..., Any]:
     """Return the implementation in JAX."""
     wide = {x.dtype for x in (*node.inputs, *node.outputs)} & {"float64", "complex128"}
-    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined, unused-ignore]  # as above
+    if wide and not _jax_config.jax_enable_x64:
         raise NotImplementedError(
             f"{op}: JAX's 64-bit mode must be on for {', '.join(sorted(wide))}; call "
             f'jax.config.update("jax_enable_x64", True), or use float32 in the graph'

@@ -409,7 +409,8 @@ def _is_local(array: Any) -> bool:
 
 def _first_device() -> Any:
     """Return the device of new arrays."""
-    chosen = jax.config.jax_default_device  # type: ignore[attr-defined, unused-ignore]  # JAX defines it at run time
+    config: Any = jax.config  # its attributes appear at run time
+    chosen = config.jax_default_device
     return jax.local_devices()[0] if chosen is None else jnp.zeros(()).device
 
 

@@ -7,7 +7,7 @@ All functions are about one matrix ``(n, n)`` without batch dimensions, given by
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,6 @@ from ..._numerics.host_calls import on_host
 from ..._numerics.linear_solves import Solve, solve_with_flag
 from . import numerics as sparse
 from . import sparse_direct
-
-if TYPE_CHECKING:
-    pass
-
 
 _NUMBERS = 1 << 22
 """The approximate number of elements of a block of columns of the inverse, and of its products with the entries."""

@@ -76,7 +76,7 @@ def test_equal_patterns_in_different_arrays(rng, dtype, operation):
 @pytest.mark.parametrize("operation", [operator.add, operator.sub])
 @pytest.mark.parametrize("value", [1.0, 0.0, -0.0, np.nan, np.inf, 1e30])
 def test_cancellation_in_different_patterns(rng, dtype, operation, value):
-    """Of the entries that both matrices store, some cancel; others are special values."""
+    """Some entries that both matrices store cancel, and some are special values."""
     (x, a), (y, b) = pair(rng, dtype), pair(rng, dtype)
     if np.dtype(dtype).kind in "iu":
         value = 0 if abs(value) < 1 else 1
