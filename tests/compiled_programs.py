@@ -27,16 +27,17 @@ _FREE = {
 _NAMES = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 
 
-def elements_written(program: str) -> dict[str, int]:
+def elements_written(program: str, unknown: int = 1) -> dict[str, int]:
     """How many elements each kind of instruction inside of loops writes, all iterations together.
 
     An update of a slice counts as nothing: XLA updates in place what it does not copy first, and a copy is an instruction of its own.
-    A loop whose number of iterations XLA does not know counts as one iteration.
 
     Parameters
     ----------
     program : str
         The text of a compiled program, as `jax.stages.Compiled.as_text` returns it.
+    unknown : int
+        How many iterations to assume where XLA does not know them.
     """
     computations = _computations(program)
     written: dict[str, int] = {}
@@ -46,7 +47,7 @@ def elements_written(program: str) -> dict[str, int]:
             operation = instruction["operation"]
             if operation == "while":
                 trips = _TRIPS.search(line)
-                visit(*_called(line, "body"), times * (int(trips[1]) if trips else 1), True)
+                visit(*_called(line, "body"), times * (int(trips[1]) if trips else unknown), True)
             elif operation == "call":
                 visit(*_called(line, "to_apply"), times, inside)
             elif operation == "conditional":

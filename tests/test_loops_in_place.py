@@ -8,6 +8,7 @@ import ast
 import collections
 import functools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -366,6 +367,39 @@ def test_loops_update_in_place(name):
     written = elements_written(compiled.as_text())
     elements = sum(x.size for x in jax.tree.leaves((arguments, compiled.out_info)))
     assert sum(written.values()) <= passes * elements, sorted(written.items(), key=lambda item: -item[1])[:5]
+
+
+# ---- several columns --------------------------------------------------------------------------------------------------
+
+PATTERNS = [
+    *(tuple(range(-w, w + 1)) for w in (1, 2, 3, 4, 6)),
+    *((-2, -1, 0), (0, 1, 2), (-5, -1, 0), (-7, -6, -3, -1, 0), (0, 2), (0, 1, 5), (0, 3, 4)),
+    *((-1, 0, 1, 2), (-2, -1, 0, 1), (-1, 0, 2), (-2, 0, 2), (-5, 0, 1)),
+]
+
+
+def large_writes(program):
+    """Instructions in loops that write an array of the size of a column N / 3 times, where unknown loops have N iterations."""
+    return {
+        written: total
+        for written, total in elements_written(program, unknown=N).items()
+        if N / 2 <= (size := largest_size(written)) and total >= size * N / 3
+    }
+
+
+def largest_size(written):
+    shapes = re.findall(r"\[([\d,]*)\]", written)
+    return max((int(np.prod([int(n) for n in shape.split(",") if n])) for shape in shapes), default=1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("offsets", PATTERNS, ids=str)
+def test_banded_systems_with_several_columns_update_in_place(offsets, columns, dtype):
+    diagonals = tuple(array(N - abs(k), dtype=dtype) for k in offsets)
+    right = array(N, columns, dtype=dtype)
+    compiled = jax.jit(lambda d, b: banded.solve(d, offsets, N, b)[0]).lower(diagonals, right).compile(OPTIONS)
+    assert large_writes(compiled.as_text()) == {}
 
 
 # ---- all loops --------------------------------------------------------------------------------------------------------

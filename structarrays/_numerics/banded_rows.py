@@ -15,6 +15,7 @@ from jax import lax
 
 from . import bands
 from .flags import custom_jvp
+from .symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +221,8 @@ def substitute(
 
     ``x[i] = (b[i] - sum_m coefficients[i, first + m] x[i + offsets[m]]) / diagonal[i]``
 
-    The recursion needs the previous rows of the solution, the last of which is carried separately.
+    The recursion needs the previous rows of the solution. The last one or two are carried separately, so that no single row next to
+    them is read from what is updated.
 
     Parameters
     ----------
@@ -240,25 +242,33 @@ def substitute(
     down = offsets[0] < 0
     steps = n if count is None else count
     margin = -offsets[0] if down else 0  # rows of zeros before the rows of the solution
-    nearest = -1 if down else 1
-    runs = _runs([d for d in offsets if d != nearest])
+    sign = -1 if down else 1
+    carried = [sign, 2 * sign] if 2 * sign in offsets and 3 * sign not in offsets else [sign]
+    runs = _runs([d for d in offsets if d not in carried])
+    if (is_symbolic(k) or k > 1) and any(size == 1 for _, size in runs):
+        # XLA computes the product with a single row in the expression that updates `x`, and so copies all of `x` in every step. It does
+        # not for one column.
+        each = functools.partial(substitute, coefficients, offsets, diagonal=diagonal, first=first, count=count)
+        return lax.map(lambda column: each(column[:, None])[:, 0], b.T).T
 
-    def step(t: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        x, last = state
+    def step(t: jax.Array, state: tuple[jax.Array, tuple[jax.Array, ...]]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        x, known = state
         i = t if down else n - 1 - t
         a = _rows(coefficients, i, 1)[0, first : first + len(offsets)]
         new = _rows(b, i, 1)[0]
         for offset, size in runs:
             m = offsets.index(offset)
             new = new - jnp.sum(a[m : m + size, None] * _rows(x, margin + i + offset, size), 0)
-        if nearest in offsets:
-            new = new - a[offsets.index(nearest)] * last
+        for offset, row in list(zip(carried, known))[::-1]:
+            if offset in offsets:
+                new = new - a[offsets.index(offset)] * row
         if diagonal is not None:
             new = new / _rows(diagonal, i, 1)[0]
-        return lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False), new
+        x = lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False)
+        return x, (new, *known[:-1])
 
     x = jnp.zeros((n + max(map(abs, offsets)), k), b.dtype)
-    result: jax.Array = lax.fori_loop(0, steps, step, (x, x[0]))[0][margin : margin + n]
+    result: jax.Array = lax.fori_loop(0, steps, step, (x, (x[0],) * len(carried)))[0][margin : margin + n]
     return result
 
 
