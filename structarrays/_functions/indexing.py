@@ -119,6 +119,11 @@ def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray | jax.Array) 
 
 def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
     """Read a key of a structured array. Integers and index arrays are dynamic; slices are static (they affect structure)."""
+    # A mesh with fewer elements than the array stores is read by its coordinates.
+    if indexing.is_open_mesh(items) and indexing.mesh_size(items) * x.itemsize > x.nbytes:
+        for one in indexing.along_each_axis(items, x.shape):
+            x = _read_structured(x, one)
+        return x
     static, operands = [], []
     for item in items:
         if item.kind in ("int", "array"):
@@ -181,7 +186,7 @@ def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], ke
     arrays = [o for o in operands if o.ndim]
     block = jnp.broadcast_shapes(*(o.shape for o in arrays)) if any(k[0] == "array" for k in key) else ()
     slices = sum(k[0] == "slice" for k in places)
-    if slices + bool(block) > 1:
+    if slices + bool(block) > 1 or (arrays and math.prod(block) > max(o.size for o in arrays)):
         allow_dense(x, "__getitem__", math.prod(x.batch_shape + block + tuple(k[2] for k in places if k[0] == "slice")))
     # The axes of the index arrays replace the first index array or integer.
     first = next((i for i, k in enumerate(places) if k[0] != "slice"), 0)

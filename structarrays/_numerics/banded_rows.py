@@ -249,7 +249,8 @@ def substitute(
         # XLA computes the product with a single row in the expression that updates `x`, and so copies all of `x` in every step. It does
         # not for one column.
         each = functools.partial(substitute, coefficients, offsets, diagonal=diagonal, first=first, count=count)
-        return lax.map(lambda column: each(column[:, None])[:, 0], b.T).T
+        found: jax.Array = lax.map(lambda column: each(column[:, None])[:, 0], b.T).T
+        return found
 
     def step(t: jax.Array, state: tuple[jax.Array, tuple[jax.Array, ...]]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         x, known = state

@@ -6,6 +6,7 @@ dynamic operands of compiled calls, so that a loop over them compiles once; size
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -421,3 +422,36 @@ def _without_leading_ones(value: jax.Array, ndim: int) -> jax.Array:
     does.
     """
     return value.reshape(value.shape[max(0, value.ndim - ndim) :])
+
+
+def is_open_mesh(items: Sequence[Item]) -> bool:
+    """Return whether adjacent index arrays select all combinations of their indices, as the arrays of `numpy.ix_` do."""
+    at = [i for i, item in enumerate(items) if item.kind == "array"]
+    if len(at) < 2 or at[-1] - at[0] >= len(at) or any(item.kind == "int" or item.size == -1 for item in items):
+        return False
+    if any(is_symbolic(n) for i in at for n in items[i].array.shape):
+        return False
+    # Array j has its elements along dimension j of the result: `after` dimensions of length one follow.
+    return all(
+        array.ndim > after and math.prod(array.shape) == array.shape[-1 - after]
+        for after, array in zip(range(len(at) - 1, -1, -1), (items[i].array for i in at), strict=True)
+    ) and max(items[i].array.ndim for i in at) == len(at)
+
+
+def mesh_size(items: Sequence[Item]) -> int:
+    """The number of combinations of the indices of an open mesh."""
+    return math.prod(item.array.size for item in items if item.kind == "array")
+
+
+def along_each_axis(items: Sequence[Item], shape: Shape) -> list[list[Item]]:
+    """Split an open mesh into keys with one index array each, and a last key with what else the key has."""
+    whole = [Item("slice", size=n) for n in shape]
+    keys, rest, axis = [], [], 0
+    for item in items:
+        if item.kind == "array":
+            places = item.array.reshape(-1)
+            keys.append([*whole[:axis], item._replace(array=places), *whole[axis + 1 :]])
+            whole[axis] = item = Item("slice", size=len(places))
+        rest.append(item)
+        axis += item.kind != "new"
+    return [*keys, rest]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..._core.array.base import Array
+from ..._core.dispatch.call_arguments import any_traced
 from ..._core.families.batch import concat_pair
 from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_batch
@@ -19,7 +20,7 @@ from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll,
 from ..._functions.searching import argmax, argmin, nonzero_kernels
 from ..._functions.utility import diff
 from ..sparse.array import Sparse
-from ..sparse.indexing import box, in_core, is_run_of_lines, joinable, run_of_lines, selected
+from ..sparse.indexing import box, in_core, is_run_of_lines, joinable, run_of_lines, selected, selected_of_traced
 from ..sparse.sparse_joins import compiled_to_sparse, has_sparse_form, to_sparse
 from ..sparse.sparse_searching import is_searched
 from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
@@ -90,13 +91,36 @@ def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tupl
     batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]
     if key[:batch] != tuple(whole[:batch]):
         x = index(x, tuple(integers), key=(*key[:batch], *whole[batch:]))
-    x = selected(x if type(x) is Sparse else compiled_to_sparse(x), axis, np.ravel(places))
+    x = x if type(x) is Sparse else compiled_to_sparse(x)
+    if any_traced((x,)):
+        return NotImplemented  # a constant, such as a permutation, whose sparse form is computed inside a compiled function
+    x = selected(x, axis, np.ravel(places))
     core[axis] = ("slice", 0, np.size(places), 1)
     rest = (*(("slice", 0, n, 1) for n in x.batch_shape), *core)
     if rest != tuple(("slice", 0, n, 1) for n in x.shape):
         x = index(x, (), key=rest)
     at = len(x.batch_shape) + axis
     return x if np.ndim(places) == 1 else reshape(x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
+
+
+def _has_traced_entries(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:
+    """Return whether a key takes elements of traced entries at constant indices along a core axis, and the others whole."""
+    if x.batch_shape or not any_traced((x,)) or any_traced(operands) or selected_axis(x, operands, key) is None:
+        return False
+    kinds = [k[0] for k in key]
+    return (
+        kinds.count("slice") == len(kinds) - 1 and np.ndim(operands[0]) == 1 and _has_exact_size(x, operands, key=key)
+    )
+
+
+@index.eager_kernel(Array, tuple, when=_has_traced_entries, always=_has_traced_entries, of_all=True, traced=True)
+def _index_traced_entries(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Result:
+    axis = cast("int", selected_axis(x, operands, key))
+    part = selected_of_traced(x if type(x) is Sparse else to_sparse(x), axis, np.asarray(operands[0]))
+    if part is None:
+        return NotImplemented
+    rest = (*key[:axis], ("slice", 0, part.shape[axis], 1), *key[axis + 1 :])
+    return part if rest == tuple(("slice", 0, n, 1) for n in part.shape) else index(part, (), key=rest)
 
 
 def selected_axis(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> int | None:

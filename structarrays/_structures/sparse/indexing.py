@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.array.flattening import as_indices
 from ..._core.families.batch import concat_pair
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
@@ -28,7 +29,7 @@ from .sparse_joins import has_sparse_form, to_sparse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..._core.typing import DTypeLike, Result, Shape
+    from ..._core.typing import DTypeLike, Meta, Result, Shape
 
 # ---- the dense form ---------------------------------------------------------------------------------------------------
 
@@ -122,14 +123,50 @@ def _as_slice(start: int, size: int, step: int) -> slice:
 
 def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
     """Take rows (or indices of another core axis), in order and possibly repeated; exact, on the host."""
-    n = x.core_shape[axis]
-    places = np.where(places < 0, places + n, places)
+    places = _from_the_start(places, x.core_shape[axis])
     if x.core_ndim == 2 and len(places) < 2**31 - 1:
         by_scipy = compressed_rows.selected(x, [places if i == axis else slice(None) for i in range(2)])
         if by_scipy is not None:
             return by_scipy
+    leaves, meta = _selected_leaves(x, np.asarray(x.data), axis, places)
+    return Sparse.make((*jax.device_put(leaves), x.background), meta)
+
+
+def selected_of_traced(x: Sparse, axis: int, places: np.ndarray) -> Sparse | None:
+    """Take rows, or indices of another core axis, of one array with traced entries; None if the number of results is not known.
+
+    It is known for constant coordinates. For traced coordinates it is bounded if no index is repeated.
+    """
+    n = x.core_shape[axis]
+    places = _from_the_start(places, n)
+    if not any(isinstance(c, jax.core.Tracer) for c in x.coords):
+        (chosen, *constants), meta = _selected_leaves(x, np.arange(x.nnz), axis, places)
+        return Sparse.make((x.data[chosen], *map(as_indices, constants), x.background), meta)
+    if len(np.unique(places)) < len(places):
+        return None
     shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
-    leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
+    new_places = np.full(n + 1, len(places), x.coords[axis].dtype)  # the last one is the place of padding
+    new_places[places] = np.arange(len(places))
+    coordinates = [jnp.asarray(new_places)[c] if i == axis else c for i, c in enumerate(x.coords)]
+    keys = tuple(coordinates[i] for i in x.order)
+    inside = coordinates[axis] < len(places)
+    data, keys = numerics.keep(inside, x.data, keys, [shape[i] for i in x.order], x.nnz)
+    if np.any(np.diff(places) < 0):
+        keys, data = numerics.sort(keys, data)
+    return Sparse.make(
+        (data, *(keys[x.order.index(i)] for i in range(x.core_ndim)), x.background), (shape, x.order, x.nnz > 0)
+    )
+
+
+def _from_the_start(places: np.ndarray, n: int) -> np.ndarray:
+    return np.where(places < 0, places + n, places)
+
+
+def _selected_leaves(x: Sparse, data: np.ndarray, axis: int, places: np.ndarray) -> tuple[list[np.ndarray], Meta]:
+    """The data and coordinates of a selection, and its metadata, where `data` replaces the entries of `x`."""
+    n = x.core_shape[axis]
+    shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
+    leaves = [data, *(np.asarray(c) for c in x.coords)]
     parts, is_sorted = [], x.order[0] == axis
     keeps = not x.batch_shape and not x.padded and n <= 4 * (x.nnz + len(places))
     for b in np.ndindex(*x.batch_shape):
@@ -147,7 +184,7 @@ def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)
     kinds: tuple[DTypeLike, ...]
-    kinds, fills = (x.dtype, *[index_dtype(shape)] * len(shape)), (0, *shape)
+    kinds, fills = (data.dtype, *[index_dtype(shape)] * len(shape)), (0, *shape)
     result = []
     for leaf, dtype, fill in zip(zip(*parts) if parts else [()] * len(kinds), kinds, fills, strict=True):
         if not x.batch_shape:
@@ -157,7 +194,7 @@ def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
         for row, values in zip(rows, leaf, strict=True):
             row[: len(values)] = values
         result.append(rows.reshape((*x.batch_shape, total)))
-    return Sparse.make((*jax.device_put(result), x.background), (shape, x.order, padded))
+    return result, (shape, x.order, padded)
 
 
 def _selected(
