@@ -146,3 +146,13 @@ def test_a_mesh_with_few_elements_is_dense(rng):
     part = x[np.ix_([0, 3], [1, 5])]
     assert type(part) is sa.Dense
     np.testing.assert_allclose(dense(part), dense(x)[np.ix_([0, 3], [1, 5])])
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_take_in_compiled_functions(name, axis, rng):
+    x = structures(rng)[name]
+    places = rng.permutation(N)[:7]
+    taken = jax.jit(lambda x: sa.take(x, places, axis=axis))(x)
+    assert type(taken) is sa.Sparse
+    np.testing.assert_array_equal(dense(taken), np.take(dense(x), places, axis=axis))

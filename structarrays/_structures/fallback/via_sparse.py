@@ -135,7 +135,11 @@ def selected_axis(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...
     return at - batch if not others or at == batch else None
 
 
-@take.eager_kernel(Array, object, of_all=True, when=lambda x, indices, *, axis=None: _is_sparse(x))
+def _takes_at_constants(x: Array, indices: Any, *, axis: int | None = None) -> bool:
+    return _is_sparse(x) and not any_traced((indices,))
+
+
+@take.eager_kernel(Array, object, of_all=True, when=_takes_at_constants, always=_takes_at_constants, traced=True)
 def _take_array_eagerly(x: Array, indices: Any, *, axis: int | None = None) -> Result:
     indices = indices.to_jax() if isinstance(indices, Array) else np.asarray(indices)
     if axis is None or not -x.ndim <= axis < x.ndim or x.shape[axis] == 0 or indices.dtype.kind not in "iu":
