@@ -129,15 +129,19 @@ def _lines(
         elif count > 0:
             terms.append(band_numerics.pad_axis(d, before, length - before - count, -1, monoid.identity(d.dtype)))
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
-    terms = [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms]
-    if len(terms) > _UNROLLED_DIAGONALS:
-        result = monoid.reduce(jnp.stack(terms), axis=(0,), keepdims=False)
-    else:
-        result = functools.reduce(monoid.combine, terms)
+    result = combined(monoid, terms, (*x.batch_shape, length))
     for d, before in short:
         met = lax.slice_in_dim(result, before, before + d.shape[-1], axis=-1)
         result = lax.dynamic_update_slice_in_dim(result, monoid.combine(met, d), before, -1)
     return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))
+
+
+def combined(monoid: Monoid, terms: Sequence[jax.Array], shape: Shape) -> jax.Array:
+    """Combine arrays that broadcast to a shape, elementwise."""
+    terms = [jnp.broadcast_to(t, shape) for t in terms]
+    if len(terms) > _UNROLLED_DIAGONALS:
+        return monoid.reduce(jnp.stack(terms), axis=(0,), keepdims=False)
+    return functools.reduce(monoid.combine, terms)
 
 
 def _repeated(monoid: Monoid, background: jax.Array, counts: np.ndarray) -> jax.Array:

@@ -1,6 +1,6 @@
 """Periodic band matrices: `PeriodicBanded`."""
 
-FILES = ("array", "indexing", "products", "solvers")
+FILES = ("array", "indexing", "products", "reductions", "solvers")
 """The files that register kernels; `_structures.load` imports them."""
 
 PUBLIC = ("PeriodicBanded",)

@@ -8,8 +8,6 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
-from ..._core.families.other_forms import by_form
-from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
@@ -68,6 +66,3 @@ def _matmul_periodic_banded(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Ba
             k, term = numerics.normalised(k1 + k2, x1.meta[1]), d1 * jnp.roll(d2, -k1, axis=-1)
             found[k] = found[k] + term if k in found else term
     return periodic(found, None)
-
-
-by_form(reduce_core, squared_deviations, of=PeriodicBanded)(to_sparse)

@@ -140,6 +140,43 @@ def test_singular_ones_are_refused():
     assert int(sa.linalg.matrix_rank(x)) == N - 1
 
 
+REDUCED = {
+    "narrow": ((-2, 0, 1), 9),
+    "one diagonal": ((4,), 9),
+    "all diagonals": (tuple(range(-4, 5)), 9),
+}
+
+
+@pytest.mark.parametrize("function", ["sum", "prod", "max", "all", "count_nonzero", "mean", "var"])
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions(name, function, rng):
+    offsets, n = REDUCED[name]
+    x = sa.PeriodicBanded(list(rng.normal(size=(len(offsets), 2, n))), offsets)
+    for array in (x, sa.cos(x) / 2):
+        expected = np.asarray(array)
+        for axis in (None, -1, -2, (1, 2), (0, -1)):
+            found = getattr(sa, function)(array, axis=axis, keepdims=axis == -2)
+            np.testing.assert_allclose(
+                np.asarray(found),
+                getattr(np, function)(expected, axis=axis, keepdims=axis == -2),
+                rtol=1e-12,
+                atol=1e-14,
+            )
+
+
+def test_reductions_of_many_diagonals(rng):
+    x = sa.PeriodicBanded(list(rng.normal(size=(50, 60))), tuple(range(-25, 25)))
+    expected = np.asarray(x)
+    np.testing.assert_allclose(np.asarray(sa.sum(x, axis=0)), expected.sum(axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(np.asarray(sa.std(x, axis=1)), expected.std(axis=1), rtol=1e-12)
+
+
+def test_reductions_do_not_scatter():
+    x = sa.PeriodicBanded(constant(1.0, 2.0, 1.0, n=1000), (-1, 0, 1))
+    for function in (sa.sum, sa.var, lambda x: sa.max(x, axis=0), lambda x: sa.std(x, axis=1)):
+        assert "scatter" not in jax.jit(lambda x, f=function: as_jax(f(x))).lower(x).as_text()
+
+
 def test_products_and_sums():
     (d, offsets, _), (e, others, _) = hard("alternating"), hard("without a diagonal")
     x, y = sa.PeriodicBanded(d, offsets), sa.PeriodicBanded(e, others)
