@@ -26,7 +26,10 @@ from ..._functions.linalg import (
 )
 from ..._functions.rounding_and_parts import conj
 from ..banded.array import Banded, bands
+from ..banded.bandwidths import are_spread
 from ..composite.block import Block
+from ..sparse.solvers import is_worth_solving
+from ..sparse.sparse_joins import to_sparse
 from . import numerics
 from .array import PeriodicBanded, elements_on_ring, periodic
 
@@ -55,6 +58,21 @@ def _solve_periodic_banded(x1: PeriodicBanded, x2: Array) -> tuple[Dense, jax.Ar
     solution, ok = solve.dispatch(folded_form(x1), Dense.make((numerics.fold(data, axis),)))
     vector = data.ndim == 1
     return Dense.make((numerics.unfold(solution.dense_data(), -1 if vector else -2),)), ok
+
+
+def _is_sparse(x: PeriodicBanded, *args: Any) -> bool:
+    """Return whether the factors of the sparse matrix cost less than the factors of the folded band, as for a grid."""
+    n, count, width = x.meta[1], len(x.offsets), 2 * max(map(abs, x.offsets))
+    return has_structural_zeros(x) and are_spread(width, width, 2 * count) and is_worth_solving(n, count * n, x.dtype)
+
+
+@by_form(solve, slogdet, det, of=PeriodicBanded, when=_is_sparse, before=("solve_periodic_banded", "folded_form"))
+def by_sparse_form_of_ring(x: PeriodicBanded) -> Array:
+    """The sparse form, whose factors cost less."""
+    remark(
+        f"the sparse form: {len(x.offsets)} diagonals up to offset {max(map(abs, x.offsets))}, whose elimination would fill the band"
+    )
+    return to_sparse(x).assuming(x.assumptions)
 
 
 @inv.kernel(PeriodicBanded, when=has_structural_zeros)

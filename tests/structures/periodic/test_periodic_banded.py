@@ -140,6 +140,27 @@ def test_singular_ones_are_refused():
     assert int(sa.linalg.matrix_rank(x)) == N - 1
 
 
+def test_grids_on_a_torus(rng):
+    """Their band would be wide, and full of zeros: the sparse form costs less."""
+    m = 50
+    n = m * m
+    x = sa.PeriodicBanded(constant(4.1, -1.0, -1.0, -1.0, -1.0, n=n), (0, 1, -1, m, -m))
+    a, b = dense(list(map(np.asarray, x.diagonals)), x.offsets), rng.normal(size=n)
+    assert "the sparse form: 5 diagonals up to offset 50" in str(sa.explain(sa.linalg.solve, x, b))
+
+    def value(x):
+        return as_jax(sa.sum(sa.linalg.solve(x, b)) + sa.linalg.logdet(x))
+
+    inverse = np.linalg.inv(a)
+    change = inverse.T - np.outer(inverse.T @ np.ones(n), inverse @ b)
+    with sa.densify("error"):
+        np.testing.assert_allclose(np.asarray(sa.linalg.solve(x, b)), inverse @ b, rtol=1e-11)
+        for gradient in (jax.grad(value)(x), jax.jit(jax.grad(value))(x)):
+            for k, d in zip(x.offsets, gradient.diagonals, strict=True):
+                i = np.arange(n)
+                np.testing.assert_allclose(d, change[i, (i + k) % n], rtol=1e-9, atol=1e-11)
+
+
 REDUCED = {
     "narrow": ((-2, 0, 1), 9),
     "one diagonal": ((4,), 9),
