@@ -120,6 +120,15 @@ def _squared_deviations_hankel(x: Hankel, mean: jax.Array) -> jax.Array:
     return _deviations(x.values, x.shape[-1], mean)
 
 
+@squared_deviations.kernel(Circulant)
+def _squared_deviations_circulant(
+    x: Circulant, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
+    """Compute the deviations of one row: every row and every column has the same entries, and so the same mean."""
+    squares = squared_magnitude(x.c - mean.data[..., 0, :1])
+    return _reduce_core_circulant(Circulant.make((squares,), x.meta), monoid=monoid, axes=axes, keepdims=keepdims)
+
+
 # ---- differences --------------------------------------------------------------------------------------------------
 
 
