@@ -308,21 +308,33 @@ def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
-def _checked_capacitance(x: Array) -> tuple[Array, jax.Array, jax.Array]:
-    """Return a base, ``C``, and whether few digits are lost, for each matrix."""
+def _by_capacitance(
+    x: Array, of_base_and_capacitance: Callable[[tuple[Array, jax.Array]], tuple[jax.Array, ...]]
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Return the results of a function of a base and ``C``, and whether few digits are lost, for each matrix."""
     base, low = _split(x)
     u: Any
     v: Any
     u, v = (to_dense(p).data for p in low.parts)
-    changed = can_be_shifted(base)
     known = _base(base)
-    fine = _is_benign(known, u, v, strict=changed)
-    if changed:
-        base, u, v = _regularised(base, u, v, fine)
-        u, v, known = u.data, v.data, _base(base)
-        fine = _is_benign(known, u, v, strict=False)
-    capacitance = _capacitance(known, Dense.make((u,)), Dense.make((v,)))
-    return base, capacitance.c, fine
+
+    def of(known: Base, u: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+        return of_base_and_capacitance((known.matrix, _capacitance(known, Dense.make((u,)), Dense.make((v,))).c))
+
+    if not can_be_shifted(base):
+        return of(known, u, v), _is_benign(known, u, v, strict=False)
+    fine = _is_benign(known, u, v, strict=True)
+
+    def with_another_base() -> tuple[tuple[jax.Array, ...], jax.Array]:
+        shifted_, left, right = _regularised(base, u, v, fine)
+        regular = _base(shifted_)
+        return of(regular, left.data, right.data), _is_benign(regular, left.data, right.data, strict=False)
+
+    # The update of the other base has more columns, so it costs several times as much.
+    results: tuple[tuple[jax.Array, ...], jax.Array] = lax.cond(
+        jnp.all(fine), lambda: (of(known, u, v), jnp.ones_like(fine)), with_another_base
+    )
+    return results
 
 
 def _is_benign(base: Base, u: jax.Array, v: jax.Array, strict: bool) -> jax.Array:
@@ -348,8 +360,7 @@ def _of_parts(
     of_base_and_capacitance: Callable[[tuple[Array, jax.Array]], tuple[jax.Array, ...]],
 ) -> tuple[Dense, ...]:
     def by_parts(x: Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
-        base, c, fine = _checked_capacitance(x)
-        return of_base_and_capacitance((base, c)), fine
+        return _by_capacitance(x, of_base_and_capacitance)
 
     # A base whose diagonal can change rarely fails, and the dense form would double the compilation time.
     return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
