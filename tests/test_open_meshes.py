@@ -1,6 +1,7 @@
 """Rows and columns at index arrays: all combinations of indices (`numpy.ix_`), constant indices in compiled functions and derivatives."""
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -156,3 +157,15 @@ def test_take_in_compiled_functions(name, axis, rng):
     taken = jax.jit(lambda x: sa.take(x, places, axis=axis))(x)
     assert type(taken) is sa.Sparse
     np.testing.assert_array_equal(dense(taken), np.take(dense(x), places, axis=axis))
+
+
+def test_a_mesh_of_symbolic_size(rng):
+    (n,) = jax.export.symbolic_shape("n", constraints=["n >= 10"])
+    places = np.ix_([0, 3], [1, 4, 3])
+
+    def read(d):
+        return as_jax(sa.Diagonal(d)[places])
+
+    exported = jax.export.export(jax.jit(read))(jax.ShapeDtypeStruct((n,), float))
+    d = rng.normal(size=12)
+    np.testing.assert_array_equal(exported.call(d), np.diag(d)[places])

@@ -24,7 +24,7 @@ from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dispatch.results import follow_eager_operands
 from .._core.dtypes import native
 from .._core.families.entries import elements_at, has_elements
-from .._numerics.symbolic import index_dtype
+from .._numerics.symbolic import index_dtype, is_symbolic
 from .conversion import asarray
 from .data_type import astype
 from .searching import where as select
@@ -120,7 +120,8 @@ def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray | jax.Array) 
 def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
     """Read a key of a structured array. Integers and index arrays are dynamic; slices are static (they affect structure)."""
     # A mesh with fewer elements than the array stores is read by its coordinates.
-    if indexing.is_open_mesh(items) and indexing.mesh_size(items) * x.itemsize > x.nbytes:
+    stored = x.nbytes
+    if indexing.is_open_mesh(items) and not is_symbolic(stored) and indexing.mesh_size(items) * x.itemsize > stored:
         for one in indexing.along_each_axis(items, x.shape):
             x = _read_structured(x, one)
         return x
@@ -186,7 +187,9 @@ def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], ke
     arrays = [o for o in operands if o.ndim]
     block = jnp.broadcast_shapes(*(o.shape for o in arrays)) if any(k[0] == "array" for k in key) else ()
     slices = sum(k[0] == "slice" for k in places)
-    if slices + bool(block) > 1 or (arrays and math.prod(block) > max(o.size for o in arrays)):
+    # Index arrays that broadcast have fewer elements than the result; symbolic sizes can't be compared.
+    broadcast = bool(arrays) and not is_symbolic(math.prod(block)) and math.prod(block) > max(o.size for o in arrays)
+    if slices + bool(block) > 1 or broadcast:
         allow_dense(x, "__getitem__", math.prod(x.batch_shape + block + tuple(k[2] for k in places if k[0] == "slice")))
     # The axes of the index arrays replace the first index array or integer.
     first = next((i for i, k in enumerate(places) if k[0] != "slice"), 0)
