@@ -120,8 +120,8 @@ def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray | jax.Array) 
 def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
     """Read a key of a structured array. Integers and index arrays are dynamic; slices are static (they affect structure)."""
     # A mesh with fewer elements than the array stores is read by its coordinates.
-    stored = x.nbytes
-    if indexing.is_open_mesh(items) and not is_symbolic(stored) and indexing.mesh_size(items) * x.itemsize > stored:
+    is_mesh = indexing.is_open_mesh(items) and not is_symbolic(x.nbytes)
+    if is_mesh and indexing.mesh_size(items) * x.itemsize > x.nbytes:
         for one in indexing.along_each_axis(items, x.shape):
             x = _read_structured(x, one)
         return x
