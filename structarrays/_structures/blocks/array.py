@@ -56,11 +56,11 @@ class Run(NamedTuple):
         corners = [self.column - self.row + t * (self.width - self.height) for t in (0, self.count - 1)]
         return min(corners) - self.height + 1, max(corners) + self.width - 1
 
-    def positions(self) -> tuple[jax.Array, jax.Array]:
-        """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of the entries, as expressions."""
-        t = jnp.arange(self.count)[:, None, None]
-        i = self.row + t * self.height + jnp.arange(self.height)[:, None]
-        j = self.column + t * self.width + jnp.arange(self.width)
+    def positions(self, xp: Any = jnp) -> tuple[Any, Any]:
+        """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of the entries: as expressions, or values of NumPy."""
+        t = xp.arange(self.count)[:, None, None]
+        i = self.row + t * self.height + xp.arange(self.height)[:, None]
+        j = self.column + t * self.width + xp.arange(self.width)
         return i, j
 
     def meets(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

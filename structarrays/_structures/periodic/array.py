@@ -14,9 +14,9 @@ from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded, batch_of, check_batches, holds_offsets, join_constant, paired
+from ..blocks.array import Run
 from ..fill.array import Fill, fills_matrices
-from ..sparse.array import Sparse
-from ..sparse.sparse_joins import sparse_form, sparse_matrix
+from ..sparse.sparse_joins import sparse_form, sparse_of_runs, stored_runs
 from .numerics import normalised
 
 if TYPE_CHECKING:
@@ -245,10 +245,17 @@ def _restrict_to_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> Period
     return at_offsets(x, y.offsets)
 
 
-@sparse_form.kernel(PeriodicBanded)
-def _sparse_form_periodic_banded(x: PeriodicBanded) -> Sparse:
-    rows, columns = ([part.astype(jnp.int32) for part in parts] for parts in zip(*x.positions(), strict=True))
-    return sparse_matrix(x, x.diagonals, rows, columns)
+@stored_runs.kernel(PeriodicBanded)
+def _stored_runs_periodic_banded(x: PeriodicBanded) -> tuple[tuple[Run, ...], tuple[jax.Array, ...]]:
+    n, runs, blocks = x.meta[1], [], []
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        first = Run(0, k % n, n - k % n, 1, 1)  # the entries before the column returns to zero
+        runs += [first, Run(first.count, 0, n - first.count, 1, 1)]
+        blocks += [d[..., : first.count, None, None], d[..., first.count :, None, None]]
+    return tuple(runs), tuple(blocks)
+
+
+sparse_form.kernel(PeriodicBanded)(sparse_of_runs)
 
 
 @validated.kernel(PeriodicBanded)

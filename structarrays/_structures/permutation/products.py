@@ -20,6 +20,7 @@ from ..._functions.elementwise import abs as magnitude
 from ..._functions.elementwise import positive, sign, square
 from ..._functions.indexing import index
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._functions.manipulation import flip, roll
 from ..._functions.matrix_checks import real_dtype
 from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
@@ -221,6 +222,20 @@ def _index_permutation(x: Permutation, *, operands: Sequence[jax.Array], key: tu
     shape[axis] = places.shape[0]
     ones = jnp.ones(there.shape, x.dtype)
     return Sparse.make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
+
+
+@flip.kernel(Permutation)
+def _flip_permutation(x: Permutation, *, axis: tuple[int, ...]) -> Permutation:
+    p = jnp.flip(x.p, [a for a in axis if a < x.ndim - 1])
+    return Permutation.make((x.shape[-1] - 1 - p if x.ndim - 1 in axis else p,), x.dtype)
+
+
+@roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None)
+def _roll_permutation(x: Permutation, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...]) -> Permutation:
+    p, n = x.p, max(1, x.shape[-1])
+    for s, a in zip(shift, axis, strict=True):
+        p = jnp.roll(p, s, a) if a < x.ndim - 1 else (p + (s % n).astype(p.dtype)) % n
+    return Permutation.make((p,), x.dtype)
 
 
 @concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)

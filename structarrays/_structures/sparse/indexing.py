@@ -267,9 +267,25 @@ def _roll_sparse(x: Sparse, *, shift: tuple[int, ...], axis: tuple[int, ...]) ->
     for s, a in zip(shift, axis, strict=True):
         if a < batch:
             x = x.map_parameters(functools.partial(jnp.roll, shift=s, axis=a))
+        elif a - batch == x.order[0] and not x.padded:
+            x = _lines_rolled(x, s)
         else:
             x = _moved(x, {a - batch: lambda c, n, s=s: (c + s % n) % n})
     return x
+
+
+def _lines_rolled(x: Sparse, shift: Any) -> Sparse:
+    """Roll the lines along the first axis in sort order. The entries keep their order, from another first one."""
+    axis, n = x.order[0], x.core_shape[x.order[0]]
+
+    def rolled(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
+        places = (shift % max(n, 1)).astype(coordinates[axis].dtype)
+        first = jnp.sum(coordinates[axis] >= n - places)
+        data, *coordinates = (jnp.roll(leaf, first) for leaf in (data, *coordinates))  # type: ignore[assignment]
+        return data, *((c + places) % max(n, 1) if i == axis else c for i, c in enumerate(coordinates))
+
+    leaves = x._over_batch(rolled, x.data, *x.coords)
+    return Sparse.make((*leaves, x.background), x.meta)
 
 
 def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
-
 from ..._core.families.join import join_pair
-from ..blocks.array import Blocks
+from ..blocks.array import Blocks, Run
 from ..toeplitz.array import Toeplitz, at_diagonals
-from .array import Sparse
-from .sorted_entries import index_dtype
-from .sparse_joins import have_sparse_forms, join_sparse, sparse_form, sparse_matrix, to_sparse
+from .sparse_joins import have_sparse_forms, join_sparse, sparse_form, sparse_of_runs, stored_runs, to_sparse
 
 if TYPE_CHECKING:
+    import jax
+
     from ..._core.array.base import Array
+    from .array import Sparse
 
 
 def _stores_few(x: Array) -> bool:
@@ -24,16 +23,12 @@ def _stores_few(x: Array) -> bool:
     return 2 * sum(e.size for e in x.entries) <= x.size or not batch
 
 
-@sparse_form.kernel(Blocks, when=_stores_few)
-def _sparse_form_blocks(x: Blocks) -> Sparse:
-    dtype = index_dtype(x.core_shape)
-    rows, columns, data = [], [], []
-    for entry, (i, j) in zip(x.entries, x.positions(), strict=True):
-        core = jnp.broadcast_shapes(i.shape, j.shape)
-        rows.append(jnp.broadcast_to(i, core).ravel().astype(dtype))
-        columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
-        data.append(entry.reshape((*x.batch_shape, math.prod(core))))
-    return sparse_matrix(x, data, rows, columns)
+@stored_runs.kernel(Blocks)
+def _stored_runs_blocks(x: Blocks) -> tuple[tuple[Run, ...], tuple[jax.Array, ...]]:
+    return x.runs, x.blocks
+
+
+sparse_form.kernel(Blocks, when=_stores_few)(sparse_of_runs)
 
 
 def _is_narrow(x: Toeplitz) -> bool:

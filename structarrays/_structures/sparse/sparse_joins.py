@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +16,14 @@ from ..._core.dispatch.registry import Registry
 from ..._core.families.entries import elements, elements_at
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded
+from ..blocks.array import Run
 from ..fill.array import Fill
-from . import numerics
-from . import sparse_host as host
+from . import numerics, row_order
 from .array import Sparse, zero_sparse
 from .sorted_entries import index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
 sparse_form: Registry[Sparse] = Registry("sparse_form")
 """``sparse_form.kernel(S)``: conversion to `Sparse`, for structures that store few entries; used by joins."""
@@ -43,36 +44,40 @@ def _sparse_form_sparse(x: Sparse) -> Sparse:
     return x
 
 
+stored_runs: Registry[tuple[tuple[Run, ...], tuple[jax.Array, ...]]] = Registry("stored_runs")
+"""``stored_runs.kernel(S)``: the entries as runs of blocks, and for each run an array ``(..., count, height, width)``."""
+
+
+@stored_runs.kernel(Banded)
+def _stored_runs_banded(x: Banded) -> tuple[tuple[Run, ...], tuple[jax.Array, ...]]:
+    runs = tuple(Run(max(0, -k), max(0, k), d.shape[-1], 1, 1) for k, d in zip(x.offsets, x.diagonals, strict=True))
+    return runs, tuple(d[..., None, None] for d in x.diagonals)
+
+
 @sparse_form.kernel(Banded)
-def _sparse_form_banded(x: Banded) -> Sparse:
-    if not x.offsets:
+def sparse_of_runs(x: Array) -> Sparse:
+    """Return the sparse form of a structure with `stored_runs`."""
+    if not x.entries:
         return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
-    return sparse_matrix(x, x.diagonals, *zip(*_coordinates(x), strict=True), is_sorted=len(x.offsets) == 1)
-
-
-def sparse_matrix(
-    x: Array,
-    entries: Sequence[jax.Array],
-    rows: Sequence[jax.Array],
-    columns: Sequence[jax.Array],
-    *,
-    is_sorted: bool = False,
-) -> Sparse:
-    """Return a sparse matrix from parts with entries ``(..., k)`` and coordinates ``(k,)``, and a background."""
-    data, i, j = (jnp.concatenate(parts, axis=-1) for parts in (entries, rows, columns))
-    if not is_sorted:
-        (i, j), order = numerics.sort((i, j), jax.lax.iota(jnp.int32, i.shape[0]))
-        data = data[..., order]
-    coordinates = (jnp.broadcast_to(c, data.shape) for c in (i, j))
+    data, *coordinates = _by_rows(x, jnp)
+    coordinates = [jnp.broadcast_to(c, data.shape) for c in coordinates]
     return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
 
 
-def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """Yield the rows and columns of each diagonal."""
-    dtype = index_dtype(x.core_shape)
-    for k, d in zip(x.offsets, x.diagonals, strict=True):
-        along = jax.lax.iota(dtype, d.shape[-1])
-        yield along + max(0, -k), along + max(0, k)
+def _by_rows(x: Array, xp: Any) -> tuple[jax.Array, Any, Any]:
+    """Return the entries in the order of rows, and their rows and columns: values of NumPy, or expressions of `jax.numpy`."""
+    runs, blocks = stored_runs.required((x,)).run(x)
+    dtype, pieces = index_dtype(x.core_shape), row_order.pieces(runs)
+    if pieces is not None:
+        return row_order.in_order(runs, pieces, blocks), *row_order.coordinates(runs, pieces, dtype, xp)
+    positions = [[xp.broadcast_to(c.astype(dtype), run[2:]).ravel() for c in run.positions(xp)] for run in runs]
+    rows, columns = (xp.concatenate(parts) for parts in zip(*positions, strict=True))
+    data = jnp.concatenate([b.reshape(*x.batch_shape, math.prod(b.shape[-3:])) for b in blocks], axis=-1)
+    if xp is np:
+        order = np.lexsort((columns, rows))
+        return data[..., barred(order)], rows[order], columns[order]
+    (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+    return data[..., order], rows, columns
 
 
 compiled_to_sparse: Callable[[Array], Sparse] = jit(to_sparse)
@@ -80,31 +85,18 @@ compiled_to_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
 def sparse_with_values(x: Array) -> Sparse:
-    """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static.
-
-    The host sorts the coordinates of a banded array: XLA would sort them while it compiles, which takes seconds for
-    100,000 entries.
-    """
+    """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static."""
     if type(x) is Sparse:
         return x
-    if not isinstance(x, Banded) or sparse_form.required((x,)).run is not _sparse_form_banded:
+    if sparse_form.required((x,)).run is not sparse_of_runs or sum(e.size for e in x.entries) < _ON_THE_HOST:
         return compiled_to_sparse(x)
-    if sum(d.shape[-1] for d in x.diagonals) < _SORTED_BY_DEVICE:
-        return compiled_to_sparse(x)
-    dtype, counts = index_dtype(x.core_shape), [d.shape[-1] for d in x.diagonals]
-    along = [np.arange(count, dtype=dtype) for count in counts]
-    rows = np.concatenate([a + max(0, -k) for a, k in zip(along, x.offsets, strict=True)])
-    columns = np.concatenate([a + max(0, k) for a, k in zip(along, x.offsets, strict=True)])
-    data = jnp.concatenate(x.diagonals, axis=-1)
-    sorting, _ = host.order((rows, columns), x.core_shape)
-    if sorting is not None:
-        data, rows, columns = data[..., barred(sorting)], rows[sorting], columns[sorting]
-    coordinates = (expand_indices(as_indices(c), x.batch_shape) for c in (rows, columns))
+    data, *coordinates = _by_rows(x, np)
+    coordinates = [expand_indices(as_indices(c), x.batch_shape) for c in coordinates]
     return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
 
 
-_SORTED_BY_DEVICE = 1000
-"""Up to this number of entries, one compiled call is faster."""
+_ON_THE_HOST = 1000
+"""Below this number of entries, one compiled call is faster."""
 
 
 @elements.kernel(Sparse)
