@@ -43,8 +43,9 @@ from ..._functions.linalg.norms import diagonal
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import sum as sum_of
-from ..._numerics.symbolic import as_number
+from ..._numerics.symbolic import as_number, smaller
 from ..banded.array import is_nothing
+from ..banded.diagonal import Identity
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, constant_of_rank_one, line_of_rank_one
 
@@ -173,8 +174,8 @@ def _joinable(x: Array, y: Array) -> bool:
 
 @merge_pair.kernel(Array, Array, when=_joinable)
 def _merge_pair_array(x: Array, y: Array) -> Array | None:
-    """Add terms that store entries in their common structure, if it represents the sum and is no larger than both
-    terms.
+    """Add terms that store entries in their common structure, if it represents the sum and is hardly larger than both
+    terms. Solvers take one such term, plus terms of low rank.
     """
     if {type(x), type(y)} <= {Dense, Fill}:
         result: Array = add.dispatch(x, y)
@@ -188,11 +189,16 @@ def _merge_pair_array(x: Array, y: Array) -> Array | None:
     joined = patterned[0] if len(patterned) == 1 else join(x, y)[0]
     if type(joined) is Dense or not joined.closed_under(add, (x, y)):
         return None
-    return add.dispatch(x, y) if _entries(joined) <= sum(map(_entries, patterned)) else None
+    return None if smaller(_GROWTH * sum(map(_entries, patterned)), _entries(joined)) else add.dispatch(x, y)
 
 
-def _entries(x: Array) -> int:
-    return sum(entry.size for entry in x.entries)
+_GROWTH = 3
+"""A band next to dense blocks takes whole blocks beside them: less than three times as many entries in all."""
+
+
+def _entries(x: Array) -> Any:
+    """The number of entries that a matrix needs next to one of another structure."""
+    return sum(entry.size for entry in (x.freed() if isinstance(x, Identity) else x).entries)
 
 
 def total(*terms: Array) -> Array:

@@ -127,6 +127,17 @@ def of_scipy(x: Any) -> Rows | None:
     return Rows((m, n), x.indptr.astype(np.int32), copied(x.indices))
 
 
+def assembled(data: jax.Array, coordinates: Sequence[np.ndarray], shape: Sequence[int]) -> Sparse | None:
+    """Sort the entries of a matrix and add those at one position, by SciPy's routines; None if they do not apply."""
+    if routines() is None or not has_values(data) or data.dtype not in DTYPES or not fits(shape, len(data)):
+        return None
+    import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
+
+    matrix = scipy.sparse.coo_array((np.asarray(data), tuple(coordinates)), shape=tuple(shape)).tocsr()
+    pattern = of_scipy(matrix)
+    return None if pattern is None else sparse(pattern, copied(matrix.data), (0, 1))
+
+
 def copied(values: np.ndarray) -> np.ndarray:
     """Return a copy in memory that XLA uses."""
     result = empty(len(values), values.dtype)

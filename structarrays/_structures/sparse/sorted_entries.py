@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.flattening import as_indices, barred, expand_indices
-from . import numerics
+from . import compressed_rows, numerics
 from . import sparse_host as host
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ def sorted_on_host(
     dtype = index_dtype(shape)
     coordinates = [np.asarray(c, dtype) for c in coordinates]
     batch, order = coordinates[0].shape[:-1], tuple(range(len(shape)))
+    if len(shape) == 2 and not batch and np.any(coordinates[0][1:] < coordinates[0][:-1]):
+        matrix = compressed_rows.assembled(data, coordinates, shape)
+        if matrix is not None:
+            leaves, (_, meta, _) = matrix._value
+            return leaves, meta
     found = [host.order([c[b] for c in coordinates], shape) for b in np.ndindex(*batch)]
     if all(sorting is None and begins is None for sorting, begins in found):
         return (data, *map(leaf, coordinates), None), (shape, order, False)

@@ -23,7 +23,7 @@ from .array import Sparse, zero_sparse
 from .sorted_entries import index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 sparse_form: Registry[Sparse] = Registry("sparse_form")
 """``sparse_form.kernel(S)``: conversion to `Sparse`, for structures that store few entries; used by joins."""
@@ -57,17 +57,17 @@ def _stored_runs_banded(x: Banded) -> tuple[tuple[Run, ...], tuple[jax.Array, ..
 @sparse_form.kernel(Banded)
 def sparse_of_runs(x: Array) -> Sparse:
     """Return the sparse form of a structure with `stored_runs`."""
-    if not x.entries:
-        return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
-    data, *coordinates = _by_rows(x, jnp)
+    runs, blocks = stored_runs.required((x,)).run(x)
+    if not runs:
+        return zero_sparse(x.shape[-2:], x.dtype, x.batch_shape, x.background)
+    data, *coordinates = _by_rows(x, runs, blocks, jnp)
     coordinates = [jnp.broadcast_to(c, data.shape) for c in coordinates]
     return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
 
 
-def _by_rows(x: Array, xp: Any) -> tuple[jax.Array, Any, Any]:
+def _by_rows(x: Array, runs: Sequence[Run], blocks: Sequence[jax.Array], xp: Any) -> tuple[jax.Array, Any, Any]:
     """Return the entries in the order of rows, and their rows and columns: values of NumPy, or expressions of `jax.numpy`."""
-    runs, blocks = stored_runs.required((x,)).run(x)
-    dtype, pieces = index_dtype(x.core_shape), row_order.pieces(runs)
+    dtype, pieces = index_dtype(x.shape[-2:]), row_order.pieces(runs)
     if pieces is not None:
         return row_order.in_order(runs, pieces, blocks), *row_order.coordinates(runs, pieces, dtype, xp)
     positions = [[xp.broadcast_to(c.astype(dtype), run[2:]).ravel() for c in run.positions(xp)] for run in runs]
@@ -89,10 +89,10 @@ def sparse_with_values(x: Array) -> Sparse:
     if type(x) is Sparse:
         return x
     if sparse_form.required((x,)).run is not sparse_of_runs or sum(e.size for e in x.entries) < _ON_THE_HOST:
-        return compiled_to_sparse(x)
-    data, *coordinates = _by_rows(x, np)
+        return compiled_to_sparse(x)  # also for a band without diagonals
+    data, *coordinates = _by_rows(x, *stored_runs.required((x,)).run(x), np)
     coordinates = [expand_indices(as_indices(c), x.batch_shape) for c in coordinates]
-    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
 
 
 _ON_THE_HOST = 1000

@@ -650,3 +650,31 @@ def test_elements_of_scaled_rows_and_columns_absorb_infinity(ends, batch):
         np.testing.assert_allclose(np.asarray(x[key]), dense[key], rtol=1e-14, err_msg=str(key))
     np.testing.assert_allclose(np.asarray(sa.linalg.diagonal(x)), np.diagonal(dense, axis1=-2, axis2=-1), rtol=1e-14)
     np.testing.assert_allclose(np.asarray(sa.linalg.trace(x)), np.trace(dense, axis1=-2, axis2=-1), rtol=1e-14)
+
+
+def bases_of_sums(rng, n=120):
+    identity, blocks = sa.eye(n), sa.BlockDiagonal(rng.normal(size=(n // 4, 4, 4)) + 9 * np.eye(4))
+    found, _ = sparse(rng, n, n, 0.01)
+    permutation, band = (
+        sa.Permutation(rng.permutation(n)),
+        sa.tridiagonal(np.ones(n - 1), 9 * np.ones(n), np.ones(n - 1)),
+    )
+    return [
+        (identity, 0.1 * found),
+        (identity, 0.1 * permutation),
+        (band, blocks),
+        (sa.Diagonal(rng.random(n) + 3), found),
+    ]
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_sum_has_one_base_in_any_order_of_its_terms(place, rng):
+    """The expected solution is that of NumPy. PageRank with dangling nodes has such a matrix."""
+    x, y = bases_of_sums(rng)[place]
+    u = 0.1 * rng.normal(size=(120, 2))
+    expected = np.linalg.solve(dense(x) + dense(y) + u @ u.T, np.ones(120))
+    changed = sa.LowRank(u, u)
+    with sa.densify("error"):
+        for total in (x + (y + changed), (x + changed) + y, x - (-y - changed), changed + y + x):
+            assert [type(term) for term in total.terms[1:]] == [sa.LowRank]
+            np.testing.assert_allclose(dense(sa.linalg.solve(total, np.ones(120))), expected, rtol=1e-9)

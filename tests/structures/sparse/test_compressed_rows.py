@@ -403,3 +403,22 @@ def test_checks_of_infinities_see_eager_sums(rng):
             sa.sin(sa.sinh(large))
     with jax.debug_nans(True), pytest.raises(FloatingPointError):
         sa.concat([other * jnp.inf, sa.asarray(np.full((1, other.shape[1]), np.nan))])
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.complex64, np.complex128, np.int8, np.uint64, np.bool_, jnp.bfloat16]
+)
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (1, 7)])
+def test_assembly_of_repeated_positions_in_any_order(rng, dtype, shape):
+    places = [rng.integers(n, size=500) for n in shape]
+    data = np.asarray(rng.integers(-4, 5, size=500)).astype(dtype)
+    expected = np.zeros(shape, dtype)
+    (np.logical_or if dtype is np.bool_ else np.add).at(expected, tuple(places), data)
+    x = sa.Sparse(data, tuple(places), shape)
+    assert x.dtype == dtype and x.nnz == len(set(zip(*(c.tolist() for c in places), strict=True))) and not x.padded
+    keys = np.asarray(x.coords[0]).astype(int) * shape[1] + np.asarray(x.coords[1])
+    assert np.all(np.diff(keys) > 0)
+    np.testing.assert_array_equal(np.asarray(x.to_jax()), expected)
+    for c, n in zip(places, shape, strict=True):
+        with pytest.raises(ValueError, match="indices must be between"):
+            sa.Sparse(data, tuple(np.where(np.arange(500) == 7, n, p) if p is c else p for p in places), shape)

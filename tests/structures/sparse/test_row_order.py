@@ -85,6 +85,12 @@ def test_sparse_forms_are_sorted_by_rows(name, convert, rng):
     assert np.array_equal(found.toarray(), dense(x))
 
 
+@pytest.mark.parametrize("convert", [jax.jit(to_sparse), sparse_with_values], ids=["compiled", "with values"])
+def test_a_band_without_diagonals(convert):
+    for n in (5, 5000):
+        assert convert(sa.Banded([], [], (n, n))).nnz == 0
+
+
 @pytest.mark.parametrize("name", ["tridiagonal", "wide", "far apart"])
 def test_sparse_forms_of_batches_and_their_derivatives(name, rng):
     x = band(name, rng, batch=(2,))
