@@ -65,3 +65,15 @@ def test_derivatives_beside_a_row(rng):
     by_value, by_row = jax.jit(jax.grad(loss, argnums=(0, 1)))(1.5, row)
     np.testing.assert_allclose(by_value, 4 * np.sum(2 * 1.5 / row**2), rtol=1e-12)
     np.testing.assert_allclose(by_row, 4 * -2 * 1.5**2 / row**3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "divide"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_parts_of_complex_results_carry_no_marks(operation, swapped, rng):
+    """A result has the type of the result for an operand that the user has cast, so that both fit into one loop."""
+    x = sa.Kronecker(rng.normal(size=(3, 3)), rng.normal(size=(4, 4)))
+    y = sa.Identity(12, 1j) if operation in ("add", "subtract") else sa.asarray(1j * np.arange(1.0, 13.0))
+    pairs = [(a, y) for a in (x, sa.astype(x, complex))]
+    found, cast = (getattr(sa, operation)(*(pair[::-1] if swapped else pair)) for pair in pairs)
+    assert jax.tree.structure(found) == jax.tree.structure(cast)
+    assert "assumed" not in repr(found)

@@ -84,6 +84,9 @@ class Array(Operators, Protocols, Conveniences, Placement):
     static_pattern: bool = True
     """Whether class and static part determine the positions of the stored entries. Otherwise parameters do
     (coordinates, for example), so that two arrays of one structure may store different positions."""
+    conjugates: bool = False
+    """Whether the structure stores some elements as complex conjugates of others, so that results depend on whether another
+    operand is real."""
     index_parameters: slice | None = None
     """The parameters that are indices, if any: with one dimension after the batch, like the first of the other
     parameters. Constant indices are not leaves of the pytree; see `flattening`."""

@@ -67,7 +67,7 @@ def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
 def held_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """Return the result in a structure unknown to the function's rules, or None if no structure saves memory."""
     code = UNEXPANDED.get(function.name)
-    return None if code is None else code(function, args, shape)
+    return None if code is None else code(function, [_without_mark(x) for x in args], shape)
 
 
 # The kinds of dtype of an argument, by the standard's names. Where the standard asks for a floating dtype, integers are
@@ -108,7 +108,7 @@ class _Elementwise(Function[P, Array]):
         check_kinds(self, arrays)
         prepared = promote(*arrays)
         kind = prepared[0].dtype.kind
-        if kind == "c":
+        if kind == "c" and any(x.conjugates for x in prepared):
             prepared = [_marked_real(x, y) for x, y in zip(arrays, prepared, strict=True)]
         elif kind in "iu" and "floating" in self.kinds:
             default = dtypes.default_dtype("f")
@@ -131,6 +131,11 @@ def _marked_real(x: Array, promoted: Array) -> Array:
     if x.dtype.kind == "c":
         return promoted
     return promoted.assuming(promoted.assumptions | {_REAL})
+
+
+def _without_mark(x: Array) -> Array:
+    """Return an operand that may become a part of the result, which has no mark."""
+    return x.assuming(x.assumptions - {_REAL}) if _REAL in x.assumptions else x
 
 
 def is_real(x: Array) -> bool:
