@@ -76,6 +76,18 @@ def test_derivatives_of_what_does_not_exist(name, function):
     assert not np.isfinite(found).any(), found
 
 
+@pytest.mark.parametrize("columns", [(), (2,)])
+@pytest.mark.parametrize("name", SINGULAR)
+def test_derivatives_by_the_right_side_of_what_does_not_exist(name, columns):
+    right = np.ones((N, *columns))
+
+    def value(s):
+        return sa.sum(sa.linalg.solve(SINGULAR[name](1.0), sa.asarray(s * right))).data
+
+    found = jax.jit(lambda s: [value(s), jax.jvp(value, (s,), (1.0,))[1], jax.grad(value)(s)])(1.0)
+    assert not np.isfinite(np.array(found)).any(), found
+
+
 OTHERS = {
     "logarithm of a negative determinant": lambda s: sa.linalg.logdet(sa.Diagonal(s * np.array([1.0, -2.0, 3.0]))),
     "singular circulant": lambda s: sa.linalg.solve_circulant(s * np.ones(N), RIGHT),

@@ -47,6 +47,8 @@ def log_of_zero(zero: Array) -> Array:
     return differentiable_if(jnp.array(False), jnp.exp(jnp.abs(zero))) - jnp.inf
 
 
-def nowhere(x: Array) -> Array:
-    """NaN instead of `x`, with derivatives of all orders that are NaN."""
-    return nan_unless(jnp.array(False), jnp.exp(x))
+def nowhere(x: Array, *others: Array) -> Array:
+    """NaN instead of `x`, with derivatives of all orders that are NaN, also by the elements of other arrays."""
+    numbers = [other for other in others if jnp.issubdtype(other.dtype, jnp.inexact)]
+    total = sum(jnp.sum(other if jnp.iscomplexobj(x) else other.real) for other in numbers)
+    return nan_unless(jnp.array(False), jnp.exp(x + total).astype(x.dtype))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.array.flattening import parameters
 from ..._core.array.operands import to_dense
 from ..._functions.elementwise import divide, multiply
 from ..._functions.linalg import (
@@ -174,19 +175,22 @@ def _is_singular(x: Fill, *args: Any, **static: Any) -> bool:
     return x.shape[-1] > 1 and _is_constant(x)
 
 
-def _nothing(x: Fill, shape: Shape, core: int = 2) -> tuple[Dense | Fill, jax.Array]:
-    """Return the result for singular matrices, if there are any; NaN is not a bad pivot, as in all solvers."""
+def _nothing(x: Fill, shape: Shape, *others: Array, core: int = 2) -> tuple[Dense | Fill, jax.Array]:
+    """Return the result for singular matrices, if there are any; NaN is not a bad pivot, as in all solvers.
+
+    Derivatives by the parameters of the other arguments are NaN, too.
+    """
     batch = shape[: len(shape) - core]
     ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
-    result = _filled(nowhere(jnp.broadcast_to(x.value, batch)), shape[len(batch) :])
+    result = _filled(nowhere(jnp.broadcast_to(x.value, batch), *parameters(others)), shape[len(batch) :])
     return (to_dense(result) if core == 1 else result), ok
 
 
 @solve.kernel(Fill, Array, when=_is_singular)
 def _solve_fill(x1: Fill, x2: Array) -> tuple[Dense | Fill, jax.Array]:
     if x2.ndim == 1:
-        return _nothing(x1, x1.shape[:-1], core=1)
-    return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
+        return _nothing(x1, x1.shape[:-1], x2, core=1)
+    return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]), x2)
 
 
 @inv.kernel(Fill, when=_is_singular)

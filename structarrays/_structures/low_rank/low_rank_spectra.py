@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.array.flattening import parameters
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, squared_norms, stored
@@ -209,18 +210,20 @@ def _has_nan(x: LowRank) -> jax.Array:
     return jnp.any(jnp.stack([jnp.any(jnp.isnan(p)) for p in _factors(x)]))
 
 
-def _nothing(x: LowRank, shape: Shape) -> tuple[Dense, jax.Array]:
+def _nothing(x: LowRank, shape: Shape, *others: Array) -> tuple[Dense, jax.Array]:
     """NaN as the result, and whether that is expected: NaN in the factors propagates."""
     of_parameters = cast("jax.Array", sum(jnp.sum(p) for p in _factors(x))).astype(x.dtype)
-    return Dense.make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
+    return Dense.make((jnp.broadcast_to(nowhere(of_parameters, *parameters(others)), shape),)), _has_nan(x) | (
+        0 in shape
+    )
 
 
 @solve.kernel(LowRank, Array, when=_is_narrow)
 def _solve_low_rank(x1: LowRank, x2: Array) -> tuple[Array, jax.Array]:
     if x2.ndim == 1:
-        return _nothing(x1, x1.shape[:-1])
+        return _nothing(x1, x1.shape[:-1], x2)
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    nothing, ok = _nothing(x1, batch)
+    nothing, ok = _nothing(x1, batch, x2)
     return Fill.make((nothing.data,), x2.shape[-2:]), ok
 
 
