@@ -403,6 +403,9 @@ def _as_array(value: Array | jax.Array | np.ndarray, dtype: np.dtype) -> Array:
     """Convert a value to an array of the data type of the target."""
     if isinstance(value, Array):
         return astype(value, dtype)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        with jax.ensure_compile_time_eval():  # kernels may ask whether a number is zero
+            return Dense.make((jnp.asarray(value, dtype),))
     return Dense.make((jnp.asarray(value, dtype),))
 
 

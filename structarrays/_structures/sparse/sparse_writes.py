@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array import keys as indexing
+from ..._core.array.dense import Dense
 from ..._core.dispatch import explicit
 from ..._functions.indexing import moves_axes, write_entries, written_entries
 from . import numerics
@@ -32,6 +33,8 @@ def _write_entries_sparse(x: Sparse, items: Sequence[indexing.Item], value: Arra
     batch = len(x.batch_shape)
     if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):
         return None
+    if (lines := _lines(items[batch:], x.core_shape)) is not None and _is_structural_zero(x, value):
+        return _erased(x, lines, owned)
     selected = _selected(items[batch:], x.core_shape)
     if selected is None:
         return None
@@ -53,6 +56,44 @@ def _write_entries_sparse(x: Sparse, items: Sequence[indexing.Item], value: Arra
         places[b] = host.find([np.asarray(k[b]) for k in x._keys()], [where[i] for i in x.order], x._sizes())[0]
     data = (_write_donated if owned else _write)(x.data, places, elements)
     if not owned:  # the handle now owns all its parameters: none may be shared with another array
+        x = x.map_parameters(jnp.copy)
+    return Sparse.make((data, *x.coords, x.background), x.meta)
+
+
+def _lines(items: Sequence[indexing.Item], sizes: Shape) -> list[np.ndarray] | None:
+    """Return a mask along each axis for a key with a slice. The result is None for other keys."""
+    arrays = [item.array for item in items if item.kind == "array"]
+    plain = len(items) == len(sizes) and all(item.kind in ("int", "slice", "array") for item in items)
+    if not plain or all(item.kind != "slice" for item in items) or len(arrays) > 1:
+        return None
+    if any(isinstance(a, jax.core.Tracer) or a.ndim != 1 for a in arrays):
+        return None
+    masks = [np.zeros(n, bool) for n in sizes]
+    for mask, part in zip(masks, indexing.as_key(items), strict=True):
+        mask[part] = True
+    return masks
+
+
+def _is_structural_zero(x: Sparse, value: Array) -> bool:
+    """Return whether a value is the number zero, as the elements that are not stored are."""
+    if (
+        x.background is not None
+        or type(value) is not Dense
+        or value.shape != ()
+        or isinstance(value.data, jax.core.Tracer)
+    ):
+        return False
+    number = np.asarray(value.data)
+    return not number.any() and not np.signbit(number.real).any()
+
+
+def _erased(x: Sparse, lines: Sequence[np.ndarray], owned: bool) -> Sparse:
+    """Write zeros to the stored entries of a box. The other elements stay structural zeros, so that the pattern does not change."""
+    inside = jnp.ones(x.data.shape, bool)
+    for mask, c in zip(lines, x.coords, strict=True):
+        inside &= jnp.append(jnp.asarray(mask), False)[c]  # the coordinates of padding follow the last line
+    data = jnp.where(inside, jnp.zeros((), x.data.dtype), x.data)
+    if not owned:
         x = x.map_parameters(jnp.copy)
     return Sparse.make((data, *x.coords, x.background), x.meta)
 

@@ -622,3 +622,58 @@ def test_the_error_of_a_traced_product_says_what_keeps_the_structure():
             jax.jit(sa.matmul)(*opened((design.mT, design)))
         assert type(design.mT @ design) is sa.Sparse
         assert type(jax.jit(sa.Product)(design.mT, design)) is sa.Product
+
+
+KEYS_OF_LINES = [
+    np.s_[2], np.s_[:, 3], np.s_[1:4], np.s_[:, ::2], np.s_[::-1], np.s_[1:4, 2:5], np.s_[-1], np.s_[[0, 3]], np.s_[:, [-1, 2, 2]],
+    np.s_[[True, False] * 3], np.s_[[]], np.s_[2:2], np.s_[1:, [0]], np.s_[3, 1:], np.s_[[1, 2], 4:],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "padded", "batch"])
+@pytest.mark.parametrize("key", KEYS_OF_LINES, ids=str)
+def test_zeros_written_to_lines_keep_the_pattern(kind, key, rng):
+    a = np.where(rng.random((6, 8)) < 0.4, rng.normal(size=(6, 8)), 0)
+    x = sa.Sparse.from_dense(a) if kind != "padded" else sa.Sparse.from_dense(a, nnz=40)
+    if kind == "columns":
+        x, a = x.mT, a.T
+        key = key if isinstance(key, tuple) else (slice(None), key)
+    if kind == "batch":
+        x, a = sa.stack([x, 2 * x]), np.stack([a, 2 * a])
+        key = (slice(None), *key) if isinstance(key, tuple) else (slice(None), key)
+    if kind == "columns" and key[1] == [True, False] * 3:
+        key = (slice(None), [True, False] * 3)
+
+    def written(x):
+        x = 1.0 * x  # a handle of its own
+        x[key] = 0
+        return x
+
+    with sa.densify("error"):
+        results = [written(x), jax.jit(written)(x)]
+    a[key] = 0
+    for result in results:
+        assert type(result) is sa.Sparse and result.nnz == x.nnz
+        np.testing.assert_array_equal(np.asarray(result.to_jax()), a)
+
+
+def test_boundary_conditions_by_writes():
+    """`A[fixed, :] = 0` writes no zeros beside the stored entries: the dense matrix would take 80 GB."""
+    n = 100_000
+    x = sa.Sparse(np.ones(n - 1), (np.arange(n - 1), np.arange(1, n)), (n, n))
+    fixed = np.arange(0, n, 10)
+    with sa.densify("error"):
+        x[fixed, :] = 0.0
+        x[:, fixed] = 0.0
+        x[fixed, fixed] = 1.0
+    assert x.nnz == n - 1 + len(fixed)
+    row_sums, i = np.asarray(sa.sum(x, axis=1).to_jax()), np.arange(n)
+    np.testing.assert_array_equal(row_sums, np.where(i % 10 == 0, 1, (i % 10 != 9) * (i < n - 1)))
+
+
+def test_negative_zeros_and_values_of_one_element_are_stored():
+    x = sa.Sparse([1.0], ([0], [1]), (3, 4))
+    y, z = 1.0 * x, 1.0 * x
+    y[2, 3] = 0.0
+    z[1] = -0.0
+    assert y.nnz == 2 and z.nnz == 5 and np.signbit(np.asarray(z.to_jax())[1]).all()
