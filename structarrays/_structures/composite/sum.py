@@ -48,6 +48,7 @@ from ..banded.array import is_nothing
 from ..banded.diagonal import Identity
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, constant_of_rank_one, line_of_rank_one
+from ..toeplitz.array import Toeplitz, is_narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -198,7 +199,10 @@ _GROWTH = 3
 
 def _entries(x: Array) -> Any:
     """The number of entries that a matrix needs next to one of another structure."""
-    return sum(entry.size for entry in (x.freed() if isinstance(x, Identity) else x).entries)
+    if isinstance(x, Identity):
+        x = x.freed()
+    repeated = x.shape[-1] if isinstance(x, Toeplitz) and is_narrow(x) else 1
+    return repeated * sum(entry.size for entry in x.entries)
 
 
 def total(*terms: Array) -> Array:

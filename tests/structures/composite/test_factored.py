@@ -659,15 +659,12 @@ def bases_of_sums(rng, n=120):
         sa.Permutation(rng.permutation(n)),
         sa.tridiagonal(np.ones(n - 1), 9 * np.ones(n), np.ones(n - 1)),
     )
-    return [
-        (identity, 0.1 * found),
-        (identity, 0.1 * permutation),
-        (band, blocks),
-        (sa.Diagonal(rng.random(n) + 3), found),
-    ]
+    diagonal, constant = sa.Diagonal(rng.random(n) + 3), sa.Toeplitz([4.0, 1.0], [4.0, 2.0, 0.5], shape=(n, n))
+    pairs = [(identity, 0.1 * found), (identity, 0.1 * permutation), (band, blocks), (diagonal, found)]
+    return [*pairs, (diagonal, constant), (permutation, 3 * constant)]
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", range(6))
 def test_a_sum_has_one_base_in_any_order_of_its_terms(place, rng):
     """The expected solution is that of NumPy. PageRank with dangling nodes has such a matrix."""
     x, y = bases_of_sums(rng)[place]
