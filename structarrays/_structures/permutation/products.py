@@ -232,9 +232,15 @@ def _flip_permutation(x: Permutation, *, axis: tuple[int, ...]) -> Permutation:
 
 @roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None)
 def _roll_permutation(x: Permutation, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...]) -> Permutation:
-    p, n = x.p, max(1, x.shape[-1])
+    p, n = x.p, x.shape[-1]
     for s, a in zip(shift, axis, strict=True):
-        p = jnp.roll(p, s, a) if a < x.ndim - 1 else (p + (s % n).astype(p.dtype)) % n
+        if a < x.ndim - 1:
+            p = jnp.roll(p, s, a)
+        else:
+            places = (s % max(1, n)).astype(p.dtype)
+            p = jnp.where(
+                p >= n - places, p - (n - places), p + places
+            )  # never above n, which 32 bits may just contain
     return Permutation.make((p,), x.dtype)
 
 

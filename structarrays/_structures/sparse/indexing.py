@@ -280,9 +280,11 @@ def _lines_rolled(x: Sparse, shift: Any) -> Sparse:
 
     def rolled(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         places = (shift % max(n, 1)).astype(coordinates[axis].dtype)
-        first = jnp.sum(coordinates[axis] >= n - places)
-        data, *coordinates = (jnp.roll(leaf, first) for leaf in (data, *coordinates))  # type: ignore[assignment]
-        return data, *((c + places) % max(n, 1) if i == axis else c for i, c in enumerate(coordinates))
+        beyond = coordinates[axis] >= n - places
+        moved = jnp.where(beyond, coordinates[axis] - (n - places), coordinates[axis] + places)  # never above n
+        return tuple(
+            jnp.roll(leaf, jnp.sum(beyond)) for leaf in (data, *coordinates[:axis], moved, *coordinates[axis + 1 :])
+        )
 
     leaves = x._over_batch(rolled, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), x.meta)

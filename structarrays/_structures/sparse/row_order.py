@@ -61,6 +61,8 @@ def pieces(runs: Sequence[Run]) -> list[Alternating | Sorted] | None:
     if any(is_symbolic(value) for run in runs for value in run):
         return None
     stored = [i for i, run in enumerate(runs) if run.size]
+    if len(stored) > _MOST_SLICES:
+        return None
     ends = sorted({row for i in stored for row in (runs[i].rows.start, runs[i].rows.stop)})
     found: list[Alternating | tuple[int, int]] = []
     slices = entries = 0

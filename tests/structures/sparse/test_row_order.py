@@ -152,3 +152,13 @@ def test_rolled_and_reversed_permutations_are_permutations(n, batch, rng):
             result = sa.roll(x, shift, axis=axis)
             assert type(result) is sa.Permutation and np.array_equal(dense(result), np.roll(dense(x), shift, axis))
     assert np.array_equal(dense(sa.roll(x, 3)), np.roll(dense(x), 3))
+
+
+def test_rolled_coordinates_near_the_largest_integer():
+    """The sum of a coordinate and a shift does not fit into 32 bits."""
+    n = 2**31 - 2
+    x = sa.Sparse([1.0, 2.0, 3.0], ([0, 5, n - 2], [n - 1, 2, 7]), (n, n))
+    for y in (sa.roll(x, n - 3, axis=0), sa.roll(x.mT, n - 3, axis=1).mT, sa.roll(x.mT, n - 3, axis=-1).mT):
+        rows, columns = np.asarray(y.coords[0]).tolist(), np.asarray(y.coords[1]).tolist()
+        expected = {((i + n - 3) % n, j): v for i, j, v in ((0, n - 1, 1.0), (5, 2, 2.0), (n - 2, 7, 3.0))}
+        assert dict(zip(zip(rows, columns, strict=True), np.asarray(y.data).tolist(), strict=True)) == expected
