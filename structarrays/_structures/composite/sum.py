@@ -194,7 +194,7 @@ def _merge_pair_array(x: Array, y: Array) -> Array | None:
 
 
 _GROWTH = 3
-"""A band next to dense blocks takes whole blocks beside them: less than three times as many entries in all."""
+"""The sum of a band and of blocks stores whole blocks beside them, but less than three times as many entries as both."""
 
 
 def _entries(x: Array) -> Any:

@@ -27,7 +27,7 @@ from ..._functions.rounding_and_parts import round as rounded
 from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
 from ..sparse.compressed_rows import has_values, selected
-from ..sparse.numerics import sort_by
+from ..sparse.numerics import rolled, sort_by
 from ..sparse.sparse_elementwise import register_exact
 from ..sparse.sparse_joins import has_sparse_form, have_sparse_forms, join_sparse, sparse_form, to_sparse
 from . import numerics
@@ -232,15 +232,9 @@ def _flip_permutation(x: Permutation, *, axis: tuple[int, ...]) -> Permutation:
 
 @roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None)
 def _roll_permutation(x: Permutation, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...]) -> Permutation:
-    p, n = x.p, x.shape[-1]
+    p = x.p
     for s, a in zip(shift, axis, strict=True):
-        if a < x.ndim - 1:
-            p = jnp.roll(p, s, a)
-        else:
-            places = (s % max(1, n)).astype(p.dtype)
-            p = jnp.where(
-                p >= n - places, p - (n - places), p + places
-            )  # never above n, which 32 bits may just contain
+        p = jnp.roll(p, s, a) if a < x.ndim - 1 else rolled(p, s, x.shape[-1])
     return Permutation.make((p,), x.dtype)
 
 

@@ -270,7 +270,7 @@ def _roll_sparse(x: Sparse, *, shift: tuple[int, ...], axis: tuple[int, ...]) ->
         elif a - batch == x.order[0] and not x.padded:
             x = _lines_rolled(x, s)
         else:
-            x = _moved(x, {a - batch: lambda c, n, s=s: (c + s % n) % n})
+            x = _moved(x, {a - batch: lambda c, n, s=s: numerics.rolled(c, s, n)})
     return x
 
 
@@ -279,12 +279,9 @@ def _lines_rolled(x: Sparse, shift: Any) -> Sparse:
     axis, n = x.order[0], x.core_shape[x.order[0]]
 
     def rolled(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        places = (shift % max(n, 1)).astype(coordinates[axis].dtype)
-        beyond = coordinates[axis] >= n - places
-        moved = jnp.where(beyond, coordinates[axis] - (n - places), coordinates[axis] + places)  # never above n
-        return tuple(
-            jnp.roll(leaf, jnp.sum(beyond)) for leaf in (data, *coordinates[:axis], moved, *coordinates[axis + 1 :])
-        )
+        moved = numerics.rolled(coordinates[axis], shift, n)
+        wrapped = jnp.sum(moved < coordinates[axis])
+        return tuple(jnp.roll(leaf, wrapped) for leaf in (data, *coordinates[:axis], moved, *coordinates[axis + 1 :]))
 
     leaves = x._over_batch(rolled, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), x.meta)

@@ -193,6 +193,12 @@ def sort(coordinates: Sequence[jax.Array], *others: jax.Array) -> tuple[Any, ...
     return tuple(ordered), *(o[order] for o in others)
 
 
+def rolled(coordinates: jax.Array, shift: Any, size: int) -> jax.Array:
+    """Return coordinates along an axis after a roll. No intermediate result exceeds the size, which 32 bits may just contain."""
+    places = (shift % max(1, size)).astype(coordinates.dtype)
+    return jnp.where(coordinates >= size - places, coordinates - (size - places), coordinates + places)
+
+
 def by_dimension(keys: Sequence[jax.Array], order: tuple[int, ...]) -> tuple[jax.Array, ...]:
     """Return coordinates in the order of the dimensions, from coordinates in sort order."""
     return tuple(keys[order.index(i)] for i in range(len(order)))

@@ -84,7 +84,7 @@ def _is_structural_zero(x: Sparse, value: Array) -> bool:
     ):
         return False
     number = np.asarray(value.data)
-    return not number.any() and not np.signbit(number.real).any()
+    return not number.any() and not np.signbit([number.real, number.imag]).any()
 
 
 def _erased(x: Sparse, lines: Sequence[np.ndarray], owned: bool) -> Sparse:

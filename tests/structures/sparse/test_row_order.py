@@ -162,3 +162,7 @@ def test_rolled_coordinates_near_the_largest_integer():
         rows, columns = np.asarray(y.coords[0]).tolist(), np.asarray(y.coords[1]).tolist()
         expected = {((i + n - 3) % n, j): v for i, j, v in ((0, n - 1, 1.0), (5, 2, 2.0), (n - 2, 7, 3.0))}
         assert dict(zip(zip(rows, columns, strict=True), np.asarray(y.data).tolist(), strict=True)) == expected
+    shift = np.int32(n - 3)  # as all integers without x64
+    for y, places in ((x, [0, 5, n - 2]), (x.mT, [n - 1, 2, 7])):
+        rows = sa.roll(y, shift, axis=0).coords[0]
+        assert sorted(np.asarray(rows).tolist()) == sorted((i + n - 3) % n for i in places)
