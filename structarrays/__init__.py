@@ -3,6 +3,9 @@
 import typing as _typing
 
 from ._core.collection import paused_collection as _paused_collection
+from ._core.jax_internals.compiler_flags import avoid_wrong_sums as _avoid_wrong_sums
+
+_avoid_wrong_sums()
 
 with _paused_collection():
     from . import extend, interop, plot, transform
