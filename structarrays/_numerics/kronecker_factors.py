@@ -200,6 +200,32 @@ def solve(
         Product of the matrix and an array like `right`. The derivative solves ``A dx = db - dA x``.
     right : (..., N, m)
         The right-hand sides, with the batch shape of the matrix.
+    factors, shift, spectrum, diagonal, positive
+        As of `solver`.
+    """
+    substitute = solver(factors, shift, spectrum, diagonal, positive=positive)
+    return solve_with_flag(
+        matvec,
+        right,
+        solve=lambda _, b: substitute(b, transposed=False),
+        transpose_solve=lambda _, b: substitute(b, transposed=True),
+    )
+
+
+def solver(
+    factors: Sequence[Array],
+    shift: Array,
+    spectrum: Callable[..., Array],
+    diagonal: tuple[bool, ...],
+    *,
+    positive: bool = False,
+) -> Callable[..., tuple[Array, Array]]:
+    """Compute the bases of the Hermitian factors, and return the function ``(b, *, transposed)`` that solves a linear system in them.
+
+    It returns the solution, and whether all matrices are regular. It has no derivatives.
+
+    Parameters
+    ----------
     factors : sequence of (..., n_i, n_i) or (..., n_i)
         Hermitian matrices, or the diagonals of diagonal factors.
     shift : (...)
@@ -249,12 +275,7 @@ def solve(
             data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
         return data.reshape(b.shape), ok
 
-    return solve_with_flag(
-        matvec,
-        right,
-        solve=lambda _, b: substitute(b, transposed=False),
-        transpose_solve=lambda _, b: substitute(b, transposed=True),
-    )
+    return substitute
 
 
 def apply_along(q: Array | None, data: Array, axis: int, *, transpose: bool, conjugate: bool) -> Array:

@@ -4,6 +4,7 @@ FILES = (
     "array",
     "kronecker_determinants",
     "kronecker_functions",
+    "kronecker_pairs",
     "kronecker_spectra",
     "kronecker_sum",
     "kronecker_transforms",

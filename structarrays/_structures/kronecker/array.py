@@ -216,13 +216,22 @@ def with_marks(x: F) -> F:
     if x.dtype.kind != "f":
         return x
     definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
-    both = {"symmetric", "hermitian"}
-    return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f))
+    return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | _MARKS) if definite or is_hermitian(f) else f))
+
+
+_MARKS = frozenset({"symmetric", "hermitian"})
+
+
+def _with_mark(factor: Array, promoted: Array) -> Array:
+    """The promoted factor, which is known to be Hermitian if it was real and is complex now."""
+    if factor.dtype.kind == "f" and promoted.dtype.kind == "c" and is_hermitian(factor):
+        return promoted.assuming(promoted.assumptions | _MARKS)
+    return promoted
 
 
 def combined(factors: Sequence[Array], combine: Callable[[Sequence[Array]], Array]) -> Array:
     """Combine factors with one dtype and batch shape, with the assumptions that all of them share."""
-    result = combine(unified(factors))
+    result = combine([_with_mark(f, u) for f, u in zip(factors, unified(factors), strict=True)])
     return result.assuming(result.assumptions | frozenset.intersection(*(f.assumptions for f in factors)))
 
 

@@ -9,6 +9,7 @@ the dense form, if the policy allows it.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -23,12 +24,12 @@ from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.conditions import is_square_pattern
 from ..._core.families.factored import with_batch
-from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
+from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._numerics import kronecker_factors, kronecker_schur
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.inverse import inverse_by
-from ..composite.part_solvers import linear_product
+from ..composite.part_solvers import linear_product, solution
 from ..composite.product import product
 from ..composite.sum import Sum
 from ..fill.array import Fill
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..._core.typing import Result
+    from ..composite.part_solvers import Solver
 
     Terms: TypeAlias = tuple[Kronecker, Identity]
 
@@ -120,7 +122,8 @@ def _is_hermitian(x: Array) -> bool:
     return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(cast("Sum", x))
 
 
-def _has_schur() -> bool:
+def has_schur() -> bool:
+    """Return whether JAX provides the Schur form on this device."""
     return jax.default_backend() == "cpu"
 
 
@@ -128,7 +131,7 @@ def _is_solved(x: Array, *args: Any) -> bool:
     """Return whether linear systems of a Kronecker sum, or of a sum of two terms, are solved by the factors."""
     if type(x) is Sum and _terms(x) is None:
         return False
-    return _is_hermitian(x) or _has_schur()
+    return _is_hermitian(x) or has_schur()
 
 
 def _parts(x: Array, name: str) -> Spectral:
@@ -169,6 +172,17 @@ def _solved(x: Array, data: jax.Array) -> tuple[Dense, jax.Array]:
         remark(f"the Schur forms of the factors, since some are not known to be Hermitian; {cost}")
         solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
     return Dense.make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
+
+
+def solvers_by_spectra(x: Array) -> tuple[Solver, Solver]:
+    """Return functions of data that solve linear systems with such a sum, and with its transpose, without derivatives.
+
+    They share the eigenvectors of Hermitian factors.
+    """
+    if not _is_hermitian(x):
+        return functools.partial(solution, x), lambda data: solution(matrix_transpose.dispatch(x), data)
+    substitute = kronecker_factors.solver(*_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions)
+    return functools.partial(substitute, transposed=False), functools.partial(substitute, transposed=True)
 
 
 @inv.kernel(Sum, when=_is_solved, before="of_low_rank")
