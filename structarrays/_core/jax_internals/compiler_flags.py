@@ -10,7 +10,7 @@ import os
 import warnings
 
 import jax
-import jaxlib
+from jaxlib import version
 
 _NAME = "xla_cpu_experimental_ynn_fusion_type"
 _FLAG = f"--{_NAME}=-reduce"
@@ -24,14 +24,14 @@ def avoid_wrong_sums() -> None:
     If JAX has started on a CPU, the flag comes too late; a warning says so.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    version = tuple(int(part) for part in jaxlib.__version__.split(".")[:3] if part.isdigit())
-    if _NAME in flags or not _FIRST <= version < _LAST:
+    installed = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
+    if _NAME in flags or not _FIRST <= installed < _LAST:
         return
     if _has_started():
         if jax.default_backend() == "cpu":
             warnings.warn(
-                f"JAX started before structarrays was imported. XLA of jaxlib {jaxlib.__version__} compiles some sums of products to wrong code "
-                f"on CPUs (docs/design/jax_bugs.md). Import structarrays before the first computation, or set XLA_FLAGS={_FLAG}",
+                f"JAX started before structarrays was imported. XLA of jaxlib {version.__version__} compiles some sums of products to wrong "
+                f"code on CPUs (docs/design/jax_bugs.md). Import structarrays before the first computation, or set XLA_FLAGS={_FLAG}",
                 RuntimeWarning,
                 stacklevel=3,
             )
