@@ -285,3 +285,44 @@ def test_what_has_no_routines_of_16_bits_says_so_of_structures(structure, dtype)
         sa.linalg.solve(a, b)
     with pytest.raises(TypeError, match=f"linalg.pinv: x has dtype {dtype}, for which LAPACK"):
         sa.linalg.pinv(a)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_long_sums_of_half_precision(dtype, rng):
+    """Sums that are computed in 16 bits stop where the terms are smaller than the spacing of numbers, such as at 256 ones."""
+    n, eps = 1000, float(jnp.finfo(dtype).eps)
+    values = np.abs(rng.standard_normal((n, n)) / 100 + 0.01).astype(dtype)
+    exact = values.astype(float)
+    arrays = {"dense": sa.asarray(values), "triangular": sa.Triangular(values), "symmetric": sa.Symmetric(values)}
+    for name, x in arrays.items():
+        full = np.asarray(x.to_dense()).astype(float)
+        for function, oracle in (
+            (sa.sum, np.sum),
+            (sa.linalg.matrix_norm, np.linalg.norm),
+            (sa.linalg.vector_norm, np.linalg.norm),
+            (lambda x: sa.sum(x, dtype=x.dtype), np.sum),
+        ):
+            for run in (function, jax.jit(function)):
+                np.testing.assert_allclose(float(run(x)), oracle(full), rtol=8 * eps, err_msg=name)
+    np.testing.assert_allclose(float(sa.prod(sa.asarray(np.full(300, 1 + eps, dtype)))), (1 + eps) ** 300, rtol=8 * eps)
+    np.testing.assert_allclose(sa.sum(sa.asarray(values), axis=0).astype(float), exact.sum(0), rtol=8 * eps)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_long_rows_of_sparse_arrays_in_half_precision(dtype):
+    rows, columns = np.zeros(6000, int), np.arange(6000)
+    x = sa.Sparse(np.ones(6000, dtype), (rows, columns), (2, 6000))
+    for function in (
+        lambda x: x @ jnp.ones(6000, dtype),
+        lambda x: sa.sum(x, axis=1),
+        lambda x: x @ jnp.ones((6000, 2), dtype)[:, 0],
+    ):
+        for run in (function, jax.jit(function)):
+            np.testing.assert_allclose(
+                np.asarray(run(x)).astype(float), [6000, 0], rtol=8 * float(jnp.finfo(dtype).eps)
+            )
+    scattered = sa.Sparse(np.ones(6000, dtype), (rows, columns % 2), (2, 2))
+    dense = np.ones((1, 6000), dtype)
+    squared = sa.Sparse.from_dense(dense) @ sa.Sparse.from_dense(dense.T)
+    assert abs(float(squared[0, 0]) - 6000) <= 8 * float(jnp.finfo(dtype).eps) * 6000
+    assert abs(float(scattered[0, 0]) - 3000) <= 8 * float(jnp.finfo(dtype).eps) * 3000

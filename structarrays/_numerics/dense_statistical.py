@@ -38,6 +38,15 @@ def accumulation_dtype(dtype: DTypeLike) -> numpy.dtype:
     return default if dtype.kind == "b" else dtype
 
 
+def _dtype_for_jax(x: Array, dtype: DTypeLike | None) -> numpy.dtype | None:
+    """The dtype of a sum or product, or None if it is the dtype of `x`.
+
+    JAX then adds 16-bit numbers in 32 bits. Given their dtype, it adds in 16 bits, which stops at 256 ones of bfloat16.
+    """
+    result = accumulation_dtype(x.dtype) if dtype is None else numpy.dtype(dtype)
+    return None if result == x.dtype else result
+
+
 def _axes(x: Array, axis: Axis) -> tuple[int, ...]:
     """The reduced axes as nonnegative integers."""
     if axis is None:
@@ -95,12 +104,12 @@ def _extremum_and_nan_jvp(
 
 def sum(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Sum, accumulated in `accumulation_dtype` unless told otherwise."""
-    return jnp.sum(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
+    return jnp.sum(x, axis=axis, dtype=_dtype_for_jax(x, dtype), keepdims=keepdims)
 
 
 def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Product, accumulated in `accumulation_dtype` unless told otherwise."""
-    return jnp.prod(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
+    return jnp.prod(x, axis=axis, dtype=_dtype_for_jax(x, dtype), keepdims=keepdims)
 
 
 def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:

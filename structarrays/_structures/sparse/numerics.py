@@ -110,7 +110,21 @@ def _add_products(
     if stored is not None:
         products = jnp.where(stored.at[columns].get(mode=mode, wrap_negative_indices=False), products, 0)
     mode = "promise_in_bounds" if in_bounds else "drop"
-    return result.at[rows].add(products, mode=mode, indices_are_sorted=in_order, wrap_negative_indices=False)
+    wide = accumulator(result)
+    total = wide.at[rows].add(
+        products.astype(wide.dtype), mode=mode, indices_are_sorted=in_order, wrap_negative_indices=False
+    )
+    return total.astype(result.dtype)
+
+
+def accumulator(x: jax.Array) -> jax.Array:
+    """The array to which many numbers are added, in the dtype `dtype_of_sums`."""
+    return x.astype(dtype_of_sums(x.dtype))
+
+
+def dtype_of_sums(dtype: np.dtype) -> np.dtype:
+    """32 bits instead of 16, since a sum in bfloat16 stops at 256 ones."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and jnp.issubdtype(dtype, jnp.floating) else dtype
 
 
 @multiply.defjvp
@@ -238,7 +252,8 @@ def sum_duplicates(
     if data.dtype == bool:
         data = start.at[slot].max(data, **options)
     else:
-        data = start.at[slot].add(data, **options)
+        wide = accumulator(start)
+        data = wide.at[slot].add(data.astype(wide.dtype), **options).astype(start.dtype)
     return data, tuple(jnp.full_like(c, n).at[slot].set(c, **options) for c, n in zip(coordinates, sizes, strict=True))
 
 
@@ -258,8 +273,12 @@ def scatter(
     """Scatter elements by a method such as add; out-of-range indices are dropped, and arrays may be empty."""
     if not start.size or not data.size:
         return start
+    dtype = start.dtype
+    if method in ("add", "multiply"):
+        start = accumulator(start)
+        data = data.astype(start.dtype)
     result: jax.Array = getattr(start.at[places], method)(data, mode="drop", wrap_negative_indices=False, **options)
-    return result
+    return result.astype(dtype)
 
 
 def put(start: jax.Array, places: Sequence[jax.Array], data: jax.Array) -> jax.Array:

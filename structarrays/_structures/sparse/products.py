@@ -178,10 +178,12 @@ def _combined(
     if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
         products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
         entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
-        return jax.ops.segment_sum(products, barred(entry), nnz, indices_are_sorted=True)
-    products = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
-    data = np.add.reduceat(products, begins, dtype=dtype) if len(begins) else products
-    return jnp.asarray(np.pad(data, (0, nnz - len(data))))
+        sums = jax.ops.segment_sum(numerics.accumulator(products), barred(entry), nnz, indices_are_sorted=True)
+        return sums.astype(dtype)
+    terms = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
+    if len(begins):
+        terms = np.add.reduceat(terms, begins, dtype=numerics.dtype_of_sums(dtype)).astype(dtype)
+    return jnp.asarray(np.pad(terms, (0, nnz - len(terms))))
 
 
 def _matrix(x: Sparse, b: tuple[int, ...]) -> tuple[np.ndarray, ...]:

@@ -117,7 +117,10 @@ def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -
     def add(data: jax.Array, sorting: jax.Array, slot: jax.Array) -> jax.Array:
         start, data = jnp.zeros(total, data.dtype), data[sorting]
         options: dict[str, Any] = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
-        return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
+        if data.dtype == bool:
+            return start.at[slot].max(data, **options)
+        wide = numerics.accumulator(start)
+        return wide.at[slot].add(data.astype(wide.dtype), **options).astype(start.dtype)
 
     return numerics.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
 
