@@ -8,8 +8,8 @@ If the definite factors belong to different terms, the matrix in the middle is a
 
 .. math:: A_1 \otimes D_2 + D_1 \otimes A_2 = (L_1 \otimes L_2)\,(B_1 \oplus B_2)\,(L_1 \otimes L_2)^H .
 
-Both have closed forms (`kronecker_spectra`). The eigenvalues of :math:`B_i` solve the generalized eigenvalue problem
-:math:`A_i z = \lambda D_i z`.
+Both have closed forms (`kronecker_spectra`). Negative definite diagonal factors change the signs in the middle. The eigenvalues of
+:math:`B_i` solve the generalized eigenvalue problem :math:`A_i z = \lambda D_i z`.
 
 If some :math:`A_i` is not known to be Hermitian, :math:`B_i = D_i^{-1} A_i`, and the factor on the left is :math:`D_1 \otimes D_2`.
 
@@ -30,6 +30,8 @@ from ..._core.array.operands import densify, to_dense
 from ..._core.assumptions import IMPLIED, is_hermitian
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import is_square_pattern
+from ..._core.families.factored import chain
+from ..._functions.elementwise import multiply
 from ..._functions.linalg import cholesky, det, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet, logarithms
 from ..._functions.rounding_and_parts import conj
@@ -113,19 +115,26 @@ def _factored(x: Sum, name: str) -> PairFactors:
     pairs = list(zip(*(t.factors for t in terms), strict=True))
     definite = [pair[t] for pair, t in zip(pairs, choice.terms, strict=True)]
     others = [_diagonal_or_dense(pair[1 - t], x, name) for pair, t in zip(pairs, choice.terms, strict=True)]
-    left = [_root(d) if choice.hermitian else d for d in definite]
+    signs = [_sign(d) if choice.hermitian else jnp.ones(x.shape[:-2], x.dtype) for d in definite]
+    left = [_root(d, s) if choice.hermitian else d for d, s in zip(definite, signs, strict=True)]
     parts = [_quotient(l, a, choice.hermitian) for l, a in zip(left, others, strict=True)]
 
     middle: Array
     if len(set(choice.terms)) > 1:
+        parts = [_times(p, s) for p, s in zip(parts, signs[::-1], strict=True)]
         middle = KroneckerSum.make(tuple(parts))
     else:
-        one = Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), x.shape[-2:])
+        one = Identity.make((chain(jnp.multiply, signs), None), x.shape[-2:])
         middle = Sum.make((Kronecker.make(tuple(parts)), one))
     if choice.hermitian and POSITIVE_DEFINITE in x.assumptions:
         middle = middle.assuming(IMPLIED[POSITIVE_DEFINITE])
     right = Kronecker.make(tuple(map(_adjoint, left))) if choice.hermitian else None
     return PairFactors(Kronecker.make(tuple(left)), middle, right, Kronecker.make(tuple(definite)))
+
+
+def _times(x: Array, sign: jax.Array) -> Array:
+    product: Array = multiply.dispatch(x, Dense.make((sign[..., None, None],)))
+    return product.assuming(x.assumptions)
 
 
 def _adjoint(x: Array) -> Array:
@@ -140,11 +149,21 @@ def _diagonal_or_dense(factor: Array, whole: Sum, name: str) -> Array:
     return to_dense(factor) if factor.shape[-1] ** 2 <= whole.shape[-1] else densify(factor, name)
 
 
-def _root(definite: Any) -> Array:
-    """The lower triangular L with ``L @ Lᴴ`` equal to a definite matrix; NaN if it is not definite."""
+def _sign(definite: Any) -> jax.Array:
+    """1, or -1 for diagonal matrices whose first element is negative, (...)."""
+    if _is_real_diagonal(definite) and definite.shape[-1]:
+        (values,) = definite.entries
+        first = values if isinstance(definite, Identity) else values[..., 0]
+        return jnp.where(first.real < 0, -1, 1).astype(definite.dtype)
+    return jnp.ones(definite.shape[:-2], definite.dtype)
+
+
+def _root(definite: Any, sign: jax.Array) -> Array:
+    """The lower triangular L with ``L @ Lᴴ`` equal to a definite matrix times its sign; NaN if it is not definite."""
     if _is_real_diagonal(definite):
-        roots = [jnp.sqrt(e.real).astype(e.dtype) for e in definite.entries]
-        diagonal: Array = definite.rebuild(roots, None)
+        (values,) = definite.entries
+        values = values * (sign if isinstance(definite, Identity) else sign[..., None])
+        diagonal: Array = definite.rebuild((jnp.sqrt(values.real).astype(values.dtype),), None)
         return diagonal
     root: Array = cholesky.dispatch(definite, upper=False)[0]
     return root
@@ -205,7 +224,9 @@ def _logarithms(x: Sum) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
     sign, logabsdet = logarithms(factored.middle)
     more, further = logarithms(factored.definite)
     fine = jnp.isfinite(further) & ~jnp.isnan(logabsdet)
-    return (sign * more, logabsdet + further), fine
+    if factored.right is None:
+        sign = sign * more
+    return (sign, logabsdet + further), fine
 
 
 det.kernel(Sum, when=_is_paired, before="of_low_rank")(det_by_slogdet)

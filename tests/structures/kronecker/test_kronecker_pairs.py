@@ -55,6 +55,18 @@ def pairs(rng, t=6, m=9):
             sa.Kronecker(symmetric(a), sa.Diagonal(weights)) + sa.Kronecker(of_noise, symmetric(b)),
             [(a, np.diag(weights)), (np.diag(noise), b)],
         ),
+        "difference": (
+            sa.Kronecker(symmetric(a), sa.Symmetric(kernel)) - sa.Kronecker(of_noise, eye),
+            [(a, kernel), (-np.diag(noise), np.eye(m))],
+        ),
+        "difference, one diagonal in each term": (
+            sa.Kronecker(symmetric(a), sa.Diagonal(-weights)) + sa.Kronecker(of_noise, symmetric(b)),
+            [(a, np.diag(-weights)), (np.diag(noise), b)],
+        ),
+        "negative factors": (
+            sa.Kronecker(sa.Hermitian(h), sa.assume(g, "hermitian")) + sa.Kronecker(-of_noise, -3 * eye),
+            [(h, g), (np.diag(noise), 3 * np.eye(m))],
+        ),
         "three factors": (
             sa.Kronecker(symmetric(a), sa.Symmetric(b), sa.Diagonal([1.0, 3.0]))
             + sa.Kronecker(of_noise, 2 * eye, sa.Diagonal([2.0, 0.5])),
