@@ -14,9 +14,11 @@ import functools
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..._numerics.banded_systems import mapped_together
+from ..._numerics.bands import diagonal_length
 from ..._numerics.flags import custom_jvp
 from ..._numerics.toeplitz_entries import SPECIAL_PAIRS, convolved, elements, entry_of, kinds_of, with_outcomes
 
@@ -126,3 +128,43 @@ def _with_special_values(
     batch = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*batch, shape_a[0], shape_b[1]), jnp.int8))
     return with_outcomes(found, _finite(*settings, *(jnp.where(jnp.isfinite(v), v, 0) for v in (a, b))))
+
+
+def banded_product(
+    a: jax.Array, first_a: int, b: jax.Array, first_b: int, shape: tuple[int, int, int]
+) -> list[jax.Array]:
+    """Return the diagonals of ``A @ B`` for two matrices with few diagonals, from the offset ``first_a + first_b`` on.
+
+    A diagonal of the product is constant except in rows near both ends, where some diagonals of A have left the matrix. It takes
+    ``O(d e + d (d + e) d)`` operations for those, for d and e diagonals.
+
+    Parameters
+    ----------
+    a, b : jax.Array, (..., d) and (..., e)
+        The values of the diagonals.
+    first_a, first_b : int
+        The offset of the first diagonal of each.
+    shape : tuple of int
+        ``(m, n, p)`` for matrices ``(m, n)`` and ``(n, p)``, larger than the numbers of diagonals.
+    """
+    m, n, p = shape
+    d, e = a.shape[-1], b.shape[-1]
+    # The product of diagonal i of A and diagonal k - i of B is a term of diagonal k.
+    place = np.arange(d + e - 1)[:, None] - np.arange(d)
+    terms = jnp.where((place >= 0) & (place < e), a[..., None, :] * b[..., np.clip(place, 0, e - 1)], 0)
+    offsets = first_a + np.arange(d)
+    ahead, behind = max(0, -first_a), max(0, m - n + int(offsets[-1]))
+    rows = np.concatenate([np.arange(ahead), np.arange(m - behind, m)])
+    inside = (rows[:, None] + offsets >= 0) & (rows[:, None] + offsets < n)
+
+    def of_row(inside: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(inside, terms, 0), axis=-1)
+
+    edges = jnp.moveaxis(lax.map(of_row, jnp.asarray(inside)), 0, -1)
+    constant = jnp.broadcast_to(jnp.sum(terms, axis=-1)[..., None], (*edges.shape[:-1], m - ahead - behind))
+    whole = jnp.concatenate([edges[..., :ahead], constant, edges[..., ahead:]], axis=-1).astype(a.dtype)
+    diagonals = []
+    for i, k in enumerate(range(first_a + first_b, first_a + first_b + d + e - 1)):
+        start = max(0, -k)
+        diagonals.append(whole[..., i, start : start + diagonal_length((m, p), k)])
+    return diagonals

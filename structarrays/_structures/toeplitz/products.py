@@ -15,7 +15,7 @@ from ..._functions.linalg import matmul
 from ..._numerics import toeplitz_entries
 from ..._numerics.symbolic import smaller
 from ..._numerics.vectors import by_columns
-from ..banded.array import Banded
+from ..banded.array import Banded, bands
 from ..composite.estimates import finite_product
 from . import numerics as toeplitz_products
 from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
@@ -100,14 +100,26 @@ def _matmul_toeplitz_toeplitz_if_are_large(x1: Toeplitz, x2: Toeplitz) -> Array:
     return Dense.make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 
 
-def _are_narrow(x1: Toeplitz, x2: Toeplitz) -> bool:
-    return not x1.covers and not x2.covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
+def _is_product_banded(x1: Toeplitz, x2: Toeplitz) -> bool:
+    """Return whether the product has few diagonals, or far fewer than rows and columns."""
+    if x1.covers or x2.covers:
+        return False
+    count = x1.values.shape[-1] + x2.values.shape[-1] - 1
+    (m, inner), n = x1.core_shape, x2.core_shape[1]
+    narrow = all(smaller(4 * count, size) for size in (m, inner, n))
+    return count <= MANY_DIAGONALS or (narrow and not _are_triangular(x1, x2))
 
 
-@matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
-def _matmul_toeplitz_toeplitz_if_are_narrow(x1: Toeplitz, x2: Toeplitz) -> Result:
-    """Multiply the banded forms: the diagonals of the product are constant except near their ends."""
-    return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
+@matmul.kernel(Toeplitz, Toeplitz, when=_is_product_banded)
+def _matmul_toeplitz_toeplitz_if_banded(x1: Toeplitz, x2: Toeplitz) -> Result:
+    """Multiply the banded forms, or compute the constant and the rows near the ends of each diagonal."""
+    if x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS:
+        return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    shapes = (*x1.core_shape, x2.core_shape[1])
+    offsets = tuple(range(x1.first + x2.first, x1.last + x2.last + 1))
+    diagonals = toeplitz_products.banded_product(x1.values, x1.first, x2.values, x2.first, shapes)
+    return bands(diagonals, offsets, (shapes[0], shapes[2]), dtype=x1.dtype, batch=batch)
 
 
 @matmul.kernel(Toeplitz, Banded, when=is_narrow)

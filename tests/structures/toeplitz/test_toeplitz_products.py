@@ -114,3 +114,64 @@ def test_a_large_design_is_not_expanded(rng):
     x = sa.Toeplitz(rng.normal(size=rows), rng.normal(size=columns))
     compiled = jax.jit(lambda x: as_jax(x.mT @ x)).lower(x).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 1e9
+
+
+def few_diagonals(rng, first, count, shape, dtype):
+    """A Toeplitz array, and its dense form from SciPy."""
+    values = rng.integers(-5, 5, count) if dtype is int else rng.standard_normal(count)
+    if dtype is complex:
+        values = values + 1j * rng.standard_normal(count)
+    m, n = shape
+    stored = {first + i: v for i, v in enumerate(values)}
+    column, row = ([stored.get(s * k, 0) for k in range(size)] for s, size in ((-1, m), (1, n)))
+    dense = scipy.linalg.toeplitz(column, row).astype(dtype)
+    low, high = max(0, -first) + 1, max(0, first + count - 1) + 1
+    return sa.Toeplitz(np.array(column[:low], dtype), np.array(row[:high], dtype), shape=shape), dense
+
+
+@pytest.mark.parametrize("dtype", [float, complex, int])
+@pytest.mark.parametrize("first", [(-15, -20), (0, -39), (-30, 0), (-39, -39), (-3, -38)])
+def test_products_with_more_than_48_diagonals(first, dtype, rng):
+    """A filter with 40 taps times another: rows near the ends of the product have fewer terms."""
+    m, n, p = 410, 433, 421
+    a, dense_a = few_diagonals(rng, first[0], 40, (m, n), dtype)
+    b, dense_b = few_diagonals(rng, first[1], 40, (n, p), dtype)
+    with sa.densify("error"):
+        for times in (sa.matmul, jax.jit(sa.matmul)):
+            product = times(a, b)
+            assert type(product) is sa.Banded
+            np.testing.assert_allclose(product.to_dense(), dense_a @ dense_b, rtol=1e-12, atol=1e-12)
+    stacked = sa.stack([a, 2 * a]) @ b
+    np.testing.assert_allclose(np.asarray(stacked)[1], 2 * dense_a @ dense_b, rtol=1e-12, atol=1e-12)
+
+
+def test_deconvolution_with_a_long_filter(rng):
+    """``F.T @ F + I`` of a filter with 64 taps keeps its band, and its derivatives."""
+    n, taps = 600, 64
+    h, b = rng.standard_normal(taps), rng.standard_normal(n)
+
+    def energy(h):
+        f = sa.Toeplitz(h, h[:1], shape=(n, n))
+        return jnp.vdot(b, sa.linalg.solve(f.mT @ f + sa.eye(n), jnp.asarray(b)))
+
+    def oracle(h):
+        f = scipy.linalg.toeplitz(np.r_[h, np.zeros(n - taps)], np.r_[h[0], np.zeros(n - 1)])
+        return b @ scipy.linalg.solve(f.T @ f + np.eye(n), b, assume_a="pos")
+
+    with sa.densify("error"):
+        np.testing.assert_allclose(energy(h), oracle(h), rtol=1e-10)
+        direction, step = rng.standard_normal(taps), 1e-5
+        slope = (oracle(h + step * direction) - oracle(h - step * direction)) / (2 * step)
+        np.testing.assert_allclose(jax.jit(jax.grad(energy))(h) @ direction, slope, rtol=1e-6)
+
+
+def test_infinite_entries_of_products_with_many_diagonals():
+    """An infinite diagonal appears where it has a factor; structural zeros do not meet it."""
+    column, row = np.ones(30), np.r_[1.0, np.full(9, 2.0)]
+    column[29] = np.inf
+    a, b = sa.Toeplitz(column, row, shape=(400, 400)), sa.Toeplitz(np.ones(30), np.ones(10), shape=(400, 400))
+    product = np.asarray((a @ b).to_dense())
+    whole = scipy.linalg.toeplitz(np.r_[column, np.zeros(370)], np.r_[row, np.zeros(390)])
+    other = scipy.linalg.toeplitz(np.r_[np.ones(30), np.zeros(370)], np.r_[np.ones(10), np.zeros(390)])
+    finite = np.where(np.isinf(whole), 0, whole) @ other
+    np.testing.assert_array_equal(product, np.where(np.isinf(whole).astype(float) @ other > 0, np.inf, finite))
