@@ -190,8 +190,8 @@ FAULTS = (
     Fault(
         "duplicates overwrite each other",
         "_structures/sparse/numerics.py",
-        "data = start.at[slot].add(data, **options)",
-        "data = start.at[slot].set(data, **options)",
+        "data = wide.at[slot].add(data.astype(wide.dtype), **options)",
+        "data = wide.at[slot].set(data.astype(wide.dtype), **options)",
         "structures/sparse/test_sparse.py::test_duplicates_are_added_as_scipy_does",
     ),
     Fault(

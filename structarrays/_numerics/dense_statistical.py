@@ -39,12 +39,13 @@ def accumulation_dtype(dtype: DTypeLike) -> numpy.dtype:
 
 
 def _dtype_for_jax(x: Array, dtype: DTypeLike | None) -> numpy.dtype | None:
-    """The dtype of a sum or product, or None if it is the dtype of `x`.
+    """The dtype of a sum or product; None for 16-bit floating-point numbers that keep their dtype.
 
-    JAX then adds 16-bit numbers in 32 bits. Given their dtype, it adds in 16 bits, which stops at 256 ones of bfloat16.
+    JAX then adds them in 32 bits. Given their dtype, it adds in 16 bits, which stops at 256 ones of bfloat16.
     """
     result = accumulation_dtype(x.dtype) if dtype is None else numpy.dtype(dtype)
-    return None if result == x.dtype else result
+    is_half = result.itemsize == 2 and jnp.issubdtype(result, jnp.floating)
+    return None if is_half and result == x.dtype else result
 
 
 def _axes(x: Array, axis: Axis) -> tuple[int, ...]:

@@ -180,8 +180,11 @@ def _quotient(left: Array, x: Array, hermitian: bool) -> Array:
 
 # ---- linear systems and determinants -----------------------------------------------------------------------------------
 
+_OTHERS = ("by_base_and_low_rank", "of_low_rank")
+"""Kernels for sums with a term of low rank, which a Kronecker product with a factor of low rank also is."""
 
-@solve.kernel(Sum, Array, when=_is_paired, before=("solve_by_spectra", "solve_by_transforms", "of_low_rank"))
+
+@solve.kernel(Sum, Array, when=_is_paired, before=("solve_by_spectra", "solve_by_transforms", *_OTHERS))
 def _solve_by_pairs(x1: Sum, x2: Array) -> tuple[Dense, jax.Array]:
     return solved(x1, x2, _method)
 
@@ -209,12 +212,12 @@ def _method(x1: Sum, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     return checked(x1, b, approximate, of_transpose)
 
 
-@inv.kernel(Sum, when=_is_paired, before=("inv_by_spectra", "inv_by_transforms", "of_low_rank"))
+@inv.kernel(Sum, when=_is_paired, before=("inv_by_spectra", "inv_by_transforms", *_OTHERS))
 def _inv_by_pairs(x: Sum) -> Result:
     return inverse_by(lambda x, data: _solve_by_pairs(x, Dense.make((data,))), x)
 
 
-@slogdet.kernel(Sum, when=_is_paired, before=("slogdet_by_spectra", "slogdet_by_transforms", "of_low_rank"))
+@slogdet.kernel(Sum, when=_is_paired, before=("slogdet_by_spectra", "slogdet_by_transforms", *_OTHERS))
 def _slogdet_by_pairs(x: Sum) -> tuple[Dense, ...]:
     return by_parts_or_dense(slogdet.dispatch, x, _logarithms)
 
@@ -229,4 +232,6 @@ def _logarithms(x: Sum) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
     return (sign, logabsdet + further), fine
 
 
-det.kernel(Sum, when=_is_paired, before="of_low_rank")(det_by_slogdet)
+@det.kernel(Sum, when=_is_paired, before=("det_by_slogdet", *_OTHERS))
+def _det_by_pairs(x: Sum) -> Dense:
+    return det_by_slogdet(x)

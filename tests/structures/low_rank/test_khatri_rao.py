@@ -121,7 +121,7 @@ def test_a_product_of_two_columns_of_ranks_takes_no_memory_of_both():
         return sa.sum(z), sa.sum(z, axis=0), sa.sum(z, axis=1)
 
     memory = jax.jit(sums).lower(u, v).compile().memory_analysis()
-    assert memory.temp_size_in_bytes <= u.nbytes
+    assert memory.temp_size_in_bytes <= 1.1 * u.nbytes
 
 
 def test_systems_with_such_a_term(rng):
