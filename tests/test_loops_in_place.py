@@ -218,6 +218,13 @@ for steps in (block_tridiagonal._steps, block_tridiagonal._transposed_steps):
 # ---- Toeplitz matrices -------------------------------------------------------------------------------------------------
 
 add("Toeplitz diagonals", lambda v, x: toeplitz._by_loop(v, -15, (N, N), x), integers(31), integers(N, 1))
+add(
+    "Toeplitz band of a product",
+    lambda a, b: toeplitz_products.banded_product(a, -10, b, -12, (N, N, N)),
+    array(25),
+    array(30),
+    temporary=5,  # the whole table of rows and diagonals, from which the diagonals are sliced
+)
 special = functools.partial(toeplitz._with_special_values, 1 - N, (N, N))
 add("Toeplitz NaN", special, array(1, 2 * N - 1), array(1, N), array(1, N, dtype=bool), passes=40)
 add("Toeplitz iteration", lambda c, b: toeplitz_iterations.solve(c, b)[0], array(N), array(1, N), temporary=5)

@@ -216,16 +216,17 @@ def with_marks(x: F) -> F:
     if x.dtype.kind != "f":
         return x
     definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
-    return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | _MARKS) if definite or is_hermitian(f) else f))
+    return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | MARKS) if definite or is_hermitian(f) else f))
 
 
-_MARKS = frozenset({"symmetric", "hermitian"})
+MARKS = frozenset({"symmetric", "hermitian"})
+"""What is known of a real Hermitian matrix, also if its dtype is complex."""
 
 
 def _with_mark(factor: Array, promoted: Array) -> Array:
     """The promoted factor, which is known to be Hermitian if it was real and is complex now."""
     if factor.dtype.kind == "f" and promoted.dtype.kind == "c" and is_hermitian(factor):
-        return promoted.assuming(promoted.assumptions | _MARKS)
+        return promoted.assuming(promoted.assumptions | MARKS)
     return promoted
 
 

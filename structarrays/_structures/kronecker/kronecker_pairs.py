@@ -40,7 +40,7 @@ from ..composite.dense_fallback import by_parts_or_dense, for_parts_of
 from ..composite.inverse import inverse_by
 from ..composite.part_solvers import checked, solution, solved, without_derivatives
 from ..composite.sum import Sum
-from .array import Kronecker, has_square_factors, same_factor_shapes
+from .array import MARKS, Kronecker, has_square_factors, same_factor_shapes
 from .kronecker_spectra import has_schur, solvers_by_spectra
 from .kronecker_sum import KroneckerSum
 
@@ -94,8 +94,6 @@ def _is_definite(x: Array) -> bool:
 def _is_paired(x: Sum, *args: Any) -> bool:
     return _choice(x) is not None
 
-
-_MARKS = IMPLIED["hermitian"] | IMPLIED["symmetric"]
 
 # ---- the three factors -------------------------------------------------------------------------------------------------
 
@@ -175,7 +173,7 @@ def _quotient(left: Array, x: Array, hermitian: bool) -> Array:
     if not hermitian:
         return quotient
     quotient = solve.dispatch(left, _adjoint(quotient))[0]
-    return quotient.assuming(IMPLIED["hermitian"] if x.dtype.kind == "c" else _MARKS)
+    return quotient.assuming(IMPLIED["hermitian"] if x.dtype.kind == "c" else MARKS)
 
 
 # ---- linear systems and determinants -----------------------------------------------------------------------------------
