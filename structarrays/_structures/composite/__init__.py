@@ -3,6 +3,7 @@
 FILES = (
     "block",
     "block_solvers",
+    "entry_forms",
     "estimates",
     "factored_batches",
     "factored_functions",

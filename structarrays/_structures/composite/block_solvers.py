@@ -265,6 +265,11 @@ def _steps(grid: Grid, places: tuple[int, ...]) -> list[Step]:
     return [step, *_steps(rest, tuple(places[i] for i in others))]
 
 
+def steps_of_elimination(x: Block) -> list[Step]:
+    """Return the steps of the elimination of a block matrix."""
+    return _steps(x.blocks, tuple(range(len(x.blocks))))
+
+
 def _is_accurate(x: Block, steps: Sequence[Step]) -> jax.Array:
     """Return whether the determinants of the pivots lose few digits, for each matrix.
 
@@ -334,7 +339,7 @@ def _by_pivots(
     """
 
     def run(x: Block) -> tuple[tuple[jax.Array, ...], jax.Array]:
-        steps = _steps(x.blocks, tuple(range(len(x.blocks))))
+        steps = steps_of_elimination(x)
         return function([s.pivot for s in steps]), _is_accurate(x, steps)
 
     return run

@@ -3,6 +3,7 @@
 FILES = (
     "array",
     "kronecker_determinants",
+    "kronecker_forms",
     "kronecker_functions",
     "kronecker_pairs",
     "kronecker_spectra",

@@ -2,6 +2,7 @@
 
 FILES = (
     "array",
+    "block_systems",
     "indexing",
     "products",
     "reductions",

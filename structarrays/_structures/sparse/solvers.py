@@ -1,8 +1,7 @@
 """Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `sparse_direct`.
 
 Small matrices, matrices with many entries, and all matrices if SciPy is not installed use their dense form.
-Block-banded matrices use their sparse form if no kernel of `block_banded_solvers`, which come first, applies. So do
-block matrices with a sparse block.
+Block-banded matrices use their sparse form if no kernel of `block_banded_solvers`, which come first, applies.
 """
 
 from __future__ import annotations
@@ -22,21 +21,17 @@ from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, s
 from ..._functions.linalg.sparse_solvers import SUPERLU
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
-from ..composite.block import Block
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import array_digests, sparse_direct, sparse_systems
 from . import numerics as pattern_kernel
 from .array import Sparse, is_plain_matrix
-from .sorted_entries import index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import jax
 
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Result
 
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is faster than the first linear system with a matrix."""
@@ -157,72 +152,8 @@ def has_few_blocks(x: Array, *args: Any) -> bool:
     return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
 
 
-def _has_sparse_blocks(x: Block, *args: Any) -> bool:
-    """Return whether a block matrix with a sparse block is solved directly in its sparse form.
-
-    Block elimination would fill the other blocks, while a direct solver chooses its own elimination order.
-    """
-    parts = x.parts
-    if not any(type(b) is Sparse for b in parts):
-        return False
-    if not all(b.stores_entries and b.background is None and has_sparse_form(b) for b in parts):
-        return False
-    return is_worth_solving(x.shape[-1], sum(map(_sparse_size, parts)), x.dtype)
-
-
-def _joined(x: Block) -> Sparse:
-    """Return the sparse form of a block matrix whose blocks have sparse forms."""
-    shape = x.shape[-2:]
-    moved = [_moved(to_sparse(b), corner, shape) for b, corner in _blocks_with_corners(x)]
-    data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*moved, strict=True))
-
-    def sort(data: jax.Array, rows: jax.Array, columns: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        (rows, columns), data = pattern_kernel.sort((rows, columns), data)
-        return data, rows, columns
-
-    leaves = pattern_kernel.over_batch(sort, data.ndim - 1)(data, rows, columns)
-    return Sparse.make((*leaves, None), (shape, (0, 1), True), x.assumptions)
-
-
-def _blocks_with_corners(x: Block) -> Iterator[tuple[Array, tuple[int, int]]]:
-    """Yield the blocks, and the row and the column where each begins."""
-    row = 0
-    for blocks, height in zip(x.blocks, x.heights, strict=True):
-        column = 0
-        for block, width in zip(blocks, x.widths, strict=True):
-            yield block, (row, column)
-            column += width
-        row += height
-
-
-def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array, ...]:
-    """Return the entries of a block with their coordinates in the whole matrix; padding remains padding."""
-    stored = x.coords[0] < x.core_shape[0]
-    coordinates = (
-        jnp.where(stored, c.astype(index_dtype(shape)) + start, n)
-        for c, start, n in zip(x.coords, corner, shape, strict=True)
-    )
-    return x.data, *coordinates
-
-
-_BY_ELIMINATION = (
-    "solve_block_if_is_conformal",
-    "small_block_by_dense_form",
-    "checked_inverse",
-    "slogdet_block",
-    "det_block",
-)
-
-
 @by_form(solve, inv, slogdet, det, of=BlockBanded, when=has_few_blocks)
 def block_banded_by_sparse_form(x: BlockBanded) -> Array:
     """Return the sparse form of a matrix that stores few blocks."""
     remark("the sparse form of the blocks")
     return to_sparse(x).assuming(x.assumptions)
-
-
-@by_form(solve, inv, slogdet, det, of=Block, when=_has_sparse_blocks, before=_BY_ELIMINATION)
-def block_by_sparse_form(x: Block) -> Sparse:
-    """Return the sparse form of a matrix with sparse blocks."""
-    remark("the sparse form of the blocks, one of which is sparse and none dense")
-    return _joined(x)

@@ -12,6 +12,7 @@ import numpy as np
 from ..._core.array.base import Array
 from ..._core.array.flattening import as_indices, barred, expand_indices
 from ..._core.array.sharing import jit
+from ..._core.dispatch.call_arguments import any_traced
 from ..._core.dispatch.registry import Registry
 from ..._core.families.entries import elements, elements_at
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
@@ -24,6 +25,8 @@ from .sorted_entries import index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ..._core.typing import Shape
 
 sparse_form: Registry[Sparse] = Registry("sparse_form")
 """``sparse_form.kernel(S)``: conversion to `Sparse`, for structures that store few entries; used by joins."""
@@ -60,19 +63,26 @@ def sparse_of_runs(x: Array) -> Sparse:
     runs, blocks = stored_runs.required((x,)).run(x)
     if not runs:
         return zero_sparse(x.shape[-2:], x.dtype, x.batch_shape, x.background)
-    data, *coordinates = _by_rows(x, runs, blocks, jnp)
+    return sparse_at(runs, blocks, x.shape[-2:], x.background)
+
+
+def sparse_at(
+    runs: Sequence[Run], blocks: Sequence[jax.Array], shape: Shape, background: jax.Array | None = None
+) -> Sparse:
+    """Return the matrix with these blocks ``(..., count, height, width)`` at runs that do not overlap, at least one."""
+    data, *coordinates = _by_rows(runs, blocks, shape, jnp)
     coordinates = [jnp.broadcast_to(c, data.shape) for c in coordinates]
-    return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
+    return Sparse.make((data, *coordinates, background), (shape, (0, 1), False))
 
 
-def _by_rows(x: Array, runs: Sequence[Run], blocks: Sequence[jax.Array], xp: Any) -> tuple[jax.Array, Any, Any]:
+def _by_rows(runs: Sequence[Run], blocks: Sequence[jax.Array], shape: Shape, xp: Any) -> tuple[jax.Array, Any, Any]:
     """Return the entries in the order of rows, and their rows and columns: values of NumPy, or expressions of `jax.numpy`."""
-    dtype, pieces = index_dtype(x.shape[-2:]), row_order.pieces(runs)
+    dtype, pieces = index_dtype(shape), row_order.pieces(runs)
     if pieces is not None:
         return row_order.in_order(runs, pieces, blocks), *row_order.coordinates(runs, pieces, dtype, xp)
     positions = [[xp.broadcast_to(c.astype(dtype), run[2:]).ravel() for c in run.positions(xp)] for run in runs]
     rows, columns = (xp.concatenate(parts) for parts in zip(*positions, strict=True))
-    data = jnp.concatenate([b.reshape(*x.batch_shape, math.prod(b.shape[-3:])) for b in blocks], axis=-1)
+    data = jnp.concatenate([b.reshape(*b.shape[:-3], math.prod(b.shape[-3:])) for b in blocks], axis=-1)
     if xp is np:
         order = np.lexsort((columns, rows))
         return data[..., barred(order)], rows[order], columns[order]
@@ -88,15 +98,16 @@ def sparse_with_values(x: Array) -> Sparse:
     """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static."""
     if type(x) is Sparse:
         return x
-    if sparse_form.required((x,)).run is not sparse_of_runs or sum(e.size for e in x.entries) < _ON_THE_HOST:
-        return compiled_to_sparse(x)  # also for a band without diagonals
-    data, *coordinates = _by_rows(x, *stored_runs.required((x,)).run(x), np)
+    is_small = sum(e.size for e in x.entries) < _ON_THE_HOST and not any_traced(x.entries)
+    if is_small or sparse_form.required((x,)).run is not sparse_of_runs or not stored_runs.required((x,)).run(x)[0]:
+        return compiled_to_sparse(x)
+    data, *coordinates = _by_rows(*stored_runs.required((x,)).run(x), x.shape[-2:], np)
     coordinates = [expand_indices(as_indices(c), x.batch_shape) for c in coordinates]
     return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
 
 
 _ON_THE_HOST = 1000
-"""Below this number of entries, one compiled call is faster."""
+"""Below this number of entries, one compiled call is faster. If the entries are traced, it would trace the coordinates."""
 
 
 @elements.kernel(Sparse)

@@ -1,0 +1,136 @@
+"""Block matrices whose blocks store few entries, such as optimality conditions, compared with NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from support import as_jax
+
+import structarrays as sa
+
+N, M = 600, 200
+
+
+def tridiagonal(n):
+    return sa.tridiagonal(-np.ones(n - 1), 4 * np.ones(n), -np.ones(n - 1))
+
+
+def hessians(rng):
+    blocks = rng.standard_normal((N // 6, 6, 6))
+    blocks = blocks @ blocks.swapaxes(-1, -2) + np.eye(6)
+    return {
+        "banded": tridiagonal(N),
+        "block diagonal": sa.BlockDiagonal(blocks),
+        "kronecker": sa.Kronecker(sa.eye(N // 6), blocks[0]),
+        "grid": sa.KroneckerSum(tridiagonal(20), tridiagonal(30)) + sa.Diagonal(rng.uniform(1, 2, N)),
+        "narrow Toeplitz": sa.Toeplitz([4.0, -1.0], [4.0, -1.0], shape=(N, N)),
+        "diagonal": sa.Diagonal(rng.uniform(1, 2, N)),
+    }
+
+
+def constraints(rng):
+    dense = np.where(rng.random((M, N)) < 0.005, rng.standard_normal((M, N)), 0) + np.eye(M, N)
+    return {
+        "banded": sa.Banded([np.ones(M), -np.ones(M)], (0, 1), (M, N)),
+        "distant bands": sa.Banded([np.ones(M), -np.ones(M)], (0, 300), (M, N)),
+        "blocks": sa.BlockBanded([rng.standard_normal((100, 2, 6)), rng.standard_normal((99, 2, 6))], (0, -1)),
+        "kronecker": sa.Kronecker(sa.eye(100), rng.standard_normal((2, 6))),
+        "sparse": sa.interop.scipy.from_sparse(scipy.sparse.csr_array(dense)),
+    }
+
+
+def systems(rng, hessian, constraint):
+    h, g = hessians(rng)[hessian], constraints(rng)[constraint]
+    dense_h, dense_g = np.asarray(h.to_jax()), np.asarray(g.to_jax())
+    return sa.Block([[h, g.mT], [g, None]]), np.block([[dense_h, dense_g.T], [dense_g, np.zeros((M, M))]])
+
+
+FUNCTIONS = {
+    "solve": (lambda a: sa.linalg.solve(a, jnp.ones(N + M)), lambda a: np.linalg.solve(a, np.ones(N + M))),
+    "slogdet": (lambda a: sa.linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1]),
+    "sign": (lambda a: sa.linalg.slogdet(a)[0], lambda a: np.linalg.slogdet(a)[0]),
+    "inv": (lambda a: sa.linalg.inv(a) @ jnp.ones(N + M), lambda a: np.linalg.inv(a) @ np.ones(N + M)),
+}
+
+
+@pytest.mark.parametrize("hessian", list(hessians(np.random.default_rng(0))))
+@pytest.mark.parametrize("constraint", list(constraints(np.random.default_rng(0))))
+def test_optimality_conditions(rng, hessian, constraint):
+    x, dense = systems(rng, hessian, constraint)
+    with sa.densify("error"):
+        for name, (run, by_numpy) in FUNCTIONS.items():
+            expected = by_numpy(dense)
+            for f in (run, jax.jit(run)):
+                tolerance = 1e-10 * np.abs(expected).max()
+                np.testing.assert_allclose(as_jax(f(x)), expected, rtol=1e-9, atol=tolerance, err_msg=name)
+
+
+def test_a_sparse_schur_complement_is_eliminated(rng):
+    """A diagonal pivot leaves a banded block, which needs no sparse solver."""
+    x, _ = systems(rng, "diagonal", "banded")
+    assert "Schur" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + M)))
+    x, _ = systems(rng, "banded", "banded")
+    assert "sparse" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + M)))
+
+
+def test_few_constraints_are_eliminated(rng):
+    """The dense Schur complement of few constraints has fewer elements than the matrix has entries."""
+    g = sa.Banded([np.ones(5)], (0,), (5, N))
+    x = sa.Block([[tridiagonal(N), g.mT], [g, None]])
+    assert "Schur" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + 5)))
+    expected = np.linalg.solve(np.asarray(x.to_jax()), np.ones(N + 5))
+    np.testing.assert_allclose(as_jax(sa.linalg.solve(x, jnp.ones(N + 5))), expected, rtol=1e-11, atol=1e-12)
+
+
+def test_many_rows_take_no_dense_form():
+    n, m = 60_000, 20_000
+    g = sa.Banded([np.ones(m), -np.ones(m)], (0, 1), (m, n))
+    x = sa.Block([[tridiagonal(n), g.mT], [g, None]])
+    b = jnp.ones(n + m)
+    with sa.densify("error"):
+        for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve)):
+            solution = as_jax(solve(x, b))
+            np.testing.assert_allclose(as_jax(x @ solution), b, rtol=0, atol=1e-9 * np.abs(solution).max())
+
+
+def test_derivatives(rng):
+    g = constraints(rng)["banded"]
+    dense_g = jnp.asarray(g.to_jax())
+    weights = jnp.asarray(rng.standard_normal(N + M))
+
+    def objective(diagonal):
+        h = sa.tridiagonal(-jnp.ones(N - 1), diagonal, -jnp.ones(N - 1))
+        x = sa.Block([[h, g.mT], [g, None]])
+        return as_jax(sa.linalg.solve(x, weights)) @ weights + as_jax(sa.linalg.slogdet(x)[1])
+
+    def by_jax(diagonal):
+        h = jnp.diag(diagonal) - jnp.eye(N, k=1) - jnp.eye(N, k=-1)
+        x = jnp.block([[h, dense_g.T], [dense_g, jnp.zeros((M, M))]])
+        return jnp.linalg.solve(x, weights) @ weights + jnp.linalg.slogdet(x)[1]
+
+    diagonal = jnp.asarray(rng.uniform(3, 4, N))
+    with sa.densify("error"):
+        gradient = jax.jit(jax.grad(objective))(diagonal)
+    np.testing.assert_allclose(gradient, jax.grad(by_jax)(diagonal), rtol=1e-8, atol=1e-10)
+
+
+def test_nested_blocks(rng):
+    x, dense = systems(rng, "banded", "kronecker")
+    nested = sa.Block([[x, None], [None, tridiagonal(100)]])
+    rows = N + M
+    both = np.zeros((rows + 100, rows + 100))
+    both[:rows, :rows], both[rows:, rows:] = dense, np.asarray(tridiagonal(100).to_jax())
+    with sa.densify("error"):
+        solution = as_jax(sa.linalg.solve(nested, jnp.ones(rows + 100)))
+    np.testing.assert_allclose(solution, np.linalg.solve(both, np.ones(rows + 100)), rtol=1e-9, atol=1e-10)
+
+
+def test_more_constraints_than_unknowns_are_singular():
+    g = sa.Banded([np.ones(400), np.ones(400)], (0, -100), (500, 400))
+    x = sa.Block([[tridiagonal(400), g.mT], [g, None]])
+    with sa.densify("error"), pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.solve(x, jnp.ones(900))
+    with sa.densify("error"):
+        assert np.isnan(as_jax(jax.jit(sa.linalg.solve)(x, jnp.ones(900)))).any()
+        assert as_jax(sa.linalg.slogdet(x)[1]) == -np.inf

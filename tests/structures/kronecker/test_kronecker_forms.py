@@ -1,0 +1,262 @@
+"""Kronecker products with banded or sparse factors next to arrays that store entries, compared with NumPy and SciPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from support import as_jax
+
+import structarrays as sa
+
+
+def definite(rng, n, dtype=float):
+    x = rng.standard_normal((n, n)).astype(dtype)
+    if dtype is complex:
+        x += 1j * rng.standard_normal((n, n))
+    return x @ x.conj().T + n * np.eye(n)
+
+
+def second_difference(n):
+    return sa.tridiagonal(-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1))
+
+
+def sparse(rng, n):
+    dense = np.where(rng.random((n, n)) < 0.03, rng.standard_normal((n, n)), 0) + 4 * np.eye(n)
+    return sa.interop.scipy.from_sparse(scipy.sparse.csr_array(dense)), dense
+
+
+def matrix(x):
+    """The dense form by NumPy's `kron`, of Kronecker products and sums too."""
+    if isinstance(x, sa.Kronecker):
+        return _product(map(matrix, x.factors))
+    if isinstance(x, sa.KroneckerSum):
+        sizes = [f.shape[-1] for f in x.factors]
+        eyes = [np.eye(n) for n in sizes]
+        return sum(_product([*eyes[:i], matrix(f), *eyes[i + 1 :]]) for i, f in enumerate(x.factors))
+    return np.asarray(x.to_jax() if isinstance(x, sa.Array) else x)
+
+
+def _product(factors):
+    result = np.ones((1, 1))
+    for factor in factors:
+        result = np.kron(result, factor)
+    return result
+
+
+def terms(rng):
+    """For each name the terms of a sum, of which no rule for sums of Kronecker products solves linear systems."""
+    varying = sa.Diagonal(rng.uniform(1, 2, 600))
+    u = rng.standard_normal((600, 3))
+    s, _ = sparse(rng, 100)
+    return {
+        "identity and dense": [sa.Kronecker(sa.eye(30), definite(rng, 20)), varying],
+        "diagonal and dense": [sa.Kronecker(sa.Diagonal(rng.uniform(1, 2, 30)), definite(rng, 20)), varying],
+        "three factors": [sa.Kronecker(sa.eye(30), definite(rng, 4), definite(rng, 5)), varying],
+        "two leading factors": [sa.Kronecker(sa.eye(6), sa.eye(5), definite(rng, 20)), varying],
+        "banded and dense": [sa.Kronecker(second_difference(60), definite(rng, 10)), 100 * varying],
+        "dense and identity": [sa.Kronecker(definite(rng, 10), sa.eye(60)), 100 * varying],
+        "grid of two dimensions": [sa.KroneckerSum(second_difference(20), second_difference(30)), varying],
+        "grid of three dimensions": [
+            sa.KroneckerSum(second_difference(10), second_difference(10), second_difference(6)),
+            varying,
+        ],
+        "two bands": [sa.Kronecker(sa.eye(20), second_difference(30)), second_difference(600)],
+        "low-rank term": [sa.Kronecker(sa.eye(30), definite(rng, 20)), varying, sa.LowRank(u, u)],
+        "sparse factor": [sa.Kronecker(s, sa.eye(6)), varying],
+        "sparse and dense factors": [
+            sa.Kronecker(s, definite(rng, 6)),
+            sa.Kronecker(sa.Diagonal(rng.uniform(20, 30, 100)), definite(rng, 6)),
+        ],
+        "blocks of another size": [
+            sa.Kronecker(sa.eye(30), definite(rng, 20)),
+            sa.BlockDiagonal(np.stack([definite(rng, 10) for _ in range(60)])),
+        ],
+        "complex": [sa.Kronecker(sa.eye(30), definite(rng, 20, complex)), varying],
+        "three products": [
+            sa.Kronecker(sa.eye(30), definite(rng, 20)),
+            sa.Kronecker(second_difference(30), np.eye(20) + 0.1),
+            sa.Kronecker(sa.Diagonal(rng.uniform(1, 2, 30)), definite(rng, 20)),
+        ],
+    }
+
+
+NAMES = list(terms(np.random.default_rng(0)))
+FUNCTIONS = {
+    "solve": (lambda a: sa.linalg.solve(a, jnp.ones(600)), lambda a: np.linalg.solve(a, np.ones(600))),
+    "slogdet": (lambda a: sa.linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1]),
+    "inv": (lambda a: sa.linalg.inv(a) @ jnp.ones(600), lambda a: np.linalg.inv(a) @ np.ones(600)),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_sums_with_arrays_that_store_entries(rng, name, function):
+    parts = terms(rng)[name]
+    dense = sum(map(matrix, parts))
+    run, by_numpy = FUNCTIONS[function]
+    expected = by_numpy(dense)
+    with sa.densify("error"):
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        for f in (run, jax.jit(run)):
+            np.testing.assert_allclose(as_jax(f(total)), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["identity and dense", "banded and dense", "grid of two dimensions", "complex"])
+def test_factorizations_of_sums(rng, name):
+    x, y = terms(rng)[name]
+    dense = matrix(x) + matrix(y)
+    with sa.densify("error"):
+        total = x + y
+        factor = as_jax(sa.linalg.cholesky(total))
+        np.testing.assert_allclose(factor, np.linalg.cholesky(dense), rtol=0, atol=1e-12 * np.abs(dense).max())
+        if name != "banded and dense":  # block-banded matrices have no eigenvalues of their own
+            values = as_jax(sa.linalg.eigvalsh(total))
+            np.testing.assert_allclose(values, np.linalg.eigvalsh(dense), rtol=1e-11)
+        selected = sa.linalg.diagonal(sa.linalg.selected_inverse(total))
+        np.testing.assert_allclose(as_jax(selected), np.diag(np.linalg.inv(dense)), rtol=1e-10)
+
+
+def structures(rng):
+    block = rng.standard_normal((2, 2))
+    return {
+        "dense blocks": sa.Kronecker(sa.eye(12), block),
+        "scaled blocks": sa.Kronecker(sa.Diagonal(rng.uniform(1, 2, 12)), block),
+        "bands": sa.Kronecker(sa.eye(6), second_difference(4)),
+        "far bands": sa.Kronecker(second_difference(6), sa.eye(4)),
+    }
+
+
+def others(rng):
+    s, _ = sparse(rng, 24)
+    return {
+        "diagonal": sa.Diagonal(rng.uniform(1, 2, 24)),
+        "banded": second_difference(24),
+        "block diagonal": sa.BlockDiagonal(rng.standard_normal((12, 2, 2))),
+        "block banded": sa.block_tridiagonal(*(rng.standard_normal((n, 2, 2)) for n in (11, 12, 11))),
+        "sparse": s,
+    }
+
+
+@pytest.mark.parametrize("other", ["diagonal", "banded", "block diagonal", "block banded", "sparse"])
+@pytest.mark.parametrize("name", ["dense blocks", "scaled blocks", "bands", "far bands"])
+def test_results_store_entries(rng, name, other):
+    """Sums and products with small blocks have one structure, and the right values."""
+    x, y = structures(rng)[name], others(rng)[other]
+    a, b = matrix(x), matrix(y)
+    with sa.densify("error"):
+        for result, expected in ((x + y, a + b), (y - x, b - a), (x @ y, a @ b), (y @ x, b @ a)):
+            assert not isinstance(result, sa.Sum | sa.Product | sa.Dense), type(result)
+            np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
+
+
+def test_large_blocks_are_not_repeated(rng):
+    """A sum that would store many times as much as its terms keeps them."""
+    x = sa.Kronecker(sa.eye(1000), definite(rng, 50)) + sa.Diagonal(rng.uniform(1, 2, 50_000))
+    assert isinstance(x, sa.Sum)
+    assert x.nbytes < 500_000
+    product = x.terms[1] @ sa.Diagonal(rng.uniform(1, 2, 50_000))
+    assert isinstance(product, sa.Product)
+
+
+def test_multiples_of_the_identity_keep_the_product(rng):
+    """The factors solve these systems, without the repeated blocks."""
+    x = sa.Kronecker(sa.eye(1000), sa.Symmetric(definite(rng, 3)))
+    assert isinstance(x + 0.1 * sa.eye(3000), sa.Sum)
+
+
+def test_a_million_rows(rng):
+    blocks, diagonal, b = definite(rng, 10), rng.uniform(1, 2, (100_000, 10)), rng.standard_normal((100_000, 10))
+    with sa.densify("error"):
+        x = as_jax(sa.linalg.solve(sa.Kronecker(sa.eye(100_000), blocks) + sa.Diagonal(diagonal.ravel()), b.ravel()))
+    expected = np.linalg.solve(blocks + diagonal[:, :, None] * np.eye(10), b[..., None])
+    np.testing.assert_allclose(x, expected.ravel(), rtol=1e-11, atol=1e-14)
+
+
+def test_stacks(rng):
+    blocks, diagonal = np.stack([definite(rng, 4) for _ in range(3)]), rng.uniform(1, 2, (3, 400))
+    b = rng.standard_normal((3, 400))
+    dense = np.stack([np.kron(np.eye(100), a) + np.diag(d) for a, d in zip(blocks, diagonal, strict=True)])
+    expected = np.linalg.solve(dense, b[..., None])[..., 0]
+
+    def solution(blocks, diagonal, b):
+        return as_jax(sa.linalg.solve(sa.Kronecker(sa.eye(100), blocks) + sa.Diagonal(diagonal), b[..., None]))
+
+    with sa.densify("error"):
+        np.testing.assert_allclose(solution(blocks, diagonal, b)[..., 0], expected, rtol=1e-11)
+        np.testing.assert_allclose(jax.vmap(solution)(blocks, diagonal, b)[..., 0], expected, rtol=1e-11)
+
+
+def test_singular_sums(rng):
+    block = np.diag([1.0, 2.0, -1.0])
+    x = sa.Kronecker(sa.eye(200), block) + sa.Diagonal(np.tile([1.0, 1.0, 1.0], 200))
+    with sa.densify("error"):
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.solve(x, jnp.ones(600))
+        assert np.isnan(as_jax(jax.jit(sa.linalg.solve)(x, jnp.ones(600)))).any()
+
+
+# ---- mixed models: groups with the same covariance of their effects --------------------------------------------------
+
+
+def mixed_model(rng, groups=80, repeats=5):
+    """The design of random intercepts and slopes, in order and shuffled, and the data."""
+    slopes = rng.standard_normal((groups, repeats))
+    blocks = np.stack([np.ones_like(slopes), slopes], axis=-1)
+    design = scipy.sparse.block_diag(list(blocks), format="csr")
+    shuffled = design[rng.permutation(groups * repeats)]
+    return blocks, design.toarray(), shuffled, rng.standard_normal(groups * repeats)
+
+
+@pytest.mark.parametrize("kind", ["block diagonal", "sparse"])
+def test_covariance_of_a_mixed_model(rng, kind):
+    blocks, dense, shuffled, y = mixed_model(rng)
+    n, groups = len(y), len(blocks)
+    z = sa.BlockDiagonal(blocks) if kind == "block diagonal" else sa.interop.scipy.from_sparse(shuffled)
+    dense = dense if kind == "block diagonal" else shuffled.toarray()
+
+    def likelihood(g):
+        v = z @ sa.Kronecker(sa.eye(groups), g) @ z.mT + 0.5 * sa.eye(n)
+        return as_jax(sa.linalg.solve(v, y)) @ y + as_jax(sa.linalg.slogdet(v)[1])
+
+    def by_jax(g):
+        v = dense @ jnp.kron(jnp.eye(groups), g) @ dense.T + 0.5 * jnp.eye(n)
+        return jnp.linalg.solve(v, y) @ y + jnp.linalg.slogdet(v)[1]
+
+    g = jnp.array([[1.0, 0.2], [0.2, 0.5]])
+    with sa.densify("error"):
+        for f in (likelihood, jax.jit(likelihood)):
+            np.testing.assert_allclose(f(g), by_jax(g), rtol=1e-11)
+            np.testing.assert_allclose(jax.grad(f)(g), jax.grad(by_jax)(g), rtol=1e-9)
+
+
+def test_equations_of_a_mixed_model(rng):
+    """Henderson's equations, a sparse matrix plus a Kronecker product."""
+    _, _, design, y = mixed_model(rng)
+    z = sa.interop.scipy.from_sparse(design)
+    g = np.array([[1.0, 0.2], [0.2, 0.5]])
+    groups = design.shape[1] // 2
+    with sa.densify("error"):
+        left = z.mT @ z + sa.Kronecker(sa.eye(groups), np.linalg.inv(g))
+        assert isinstance(left, sa.Sparse)
+        effects = as_jax(sa.linalg.solve(left, z.mT @ y))
+    dense = design.toarray()
+    expected = np.linalg.solve(dense.T @ dense + np.kron(np.eye(groups), np.linalg.inv(g)), dense.T @ y)
+    np.testing.assert_allclose(effects, expected, rtol=1e-10)
+
+
+def test_potential_on_a_grid(rng):
+    """A Schrödinger operator: the Laplacian of a grid plus a potential, with its derivative by the potential."""
+    laplacian = sa.KroneckerSum(second_difference(20), second_difference(25))
+    dense, b = matrix(laplacian), rng.standard_normal(500)
+
+    def energy(potential):
+        return as_jax(sa.linalg.solve(laplacian + sa.Diagonal(potential), b)) @ b
+
+    potential = jnp.asarray(rng.uniform(0, 2, 500))
+    with sa.densify("error"):
+        gradient = jax.jit(jax.grad(energy))(potential)
+    x = np.linalg.solve(dense + np.diag(potential), b)
+    np.testing.assert_allclose(gradient, -(x**2), rtol=1e-9, atol=1e-12)
