@@ -72,7 +72,6 @@ class Block(Factored):
         not fit, or a row or a column contains only None.
     TypeError
         If `blocks` is not a sequence of sequences, or a block is boolean.
-        If `blocks` is no sequence of sequences, or a block is boolean.
 
     Notes
     -----
@@ -86,7 +85,8 @@ class Block(Factored):
     sum, elementwise product, same cuts       a `Block`
     transpose, scaling, slices, norms, sums   a `Block`, or block by block
     solve, `det`, `slogdet`                   by Schur complements (see below), if rows and columns have the same
-                                              cuts; as one `Sparse` if a block is sparse and none is dense
+                                              cuts; as one `Sparse` if all blocks have few entries, and
+                                              one is sparse or would be filled
     other elementwise functions               the dense form
     ========================================  =====================================================================
 
