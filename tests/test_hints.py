@@ -2,12 +2,15 @@
 
 import re
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import structarrays as sa
 from structarrays._core.array.hooks import HOOKS
-from structarrays._core.hints import ARRAY, LINALG, NAMESPACE
+from structarrays._core.hints import ARRAY, LINALG, NAMESPACE, PRODUCTS_ONLY
 
 
 @pytest.mark.parametrize("name", NAMESPACE)
@@ -56,7 +59,7 @@ def test_completion_lists_what_users_need(make):
     names = {name for name in dir(x) if not name.startswith("_")}
     assert not names & HOOKS
     assert names >= {"shape", "dtype", "mT", "to_dense", "nbytes", "device"}
-    assert all(hasattr(x, name) for name in names)
+    assert all(hasattr(type(x), name) for name in names)
 
 
 def test_completion_of_modules():
@@ -65,3 +68,46 @@ def test_completion_of_modules():
         assert names
         assert not {"annotations", "TYPE_CHECKING", "Any", "np", "jax", "jnp"} & set(names)
     assert {n for n in dir(sa.plot) if not n.startswith("_")} == {"flow", "spy", "tree"}
+
+
+def _of_products(rng):
+    """A matrix without a solver, and the arguments of the calls in the hints."""
+    x = rng.standard_normal((20, 20))
+    square = x @ x.T + 20 * np.eye(20)
+    dense = np.kron(square, square)
+    factor = sa.assume(square, "symmetric")
+    diagonal = rng.uniform(1, 2, 400)
+    return sa.Kronecker(factor, factor) + sa.Diagonal(diagonal), dense + np.diag(diagonal)
+
+
+def test_replacements_that_need_only_products(rng):
+    """Each function in these hints exists, takes a structured array, and does not densify it."""
+    a, dense = _of_products(rng)
+    b = np.ones(400)
+    calls = {
+        "jax.scipy.sparse.linalg.cg": lambda f: (
+            f(lambda v: a @ v, jnp.asarray(b), tol=1e-12)[0],
+            np.linalg.solve(dense, b),
+        ),
+        "scipy.sparse.linalg.eigsh": lambda f: (f(a, 3)[0], np.linalg.eigvalsh(dense)[-3:]),
+        "scipy.sparse.linalg.svds": lambda f: (f(a, 3)[1], np.linalg.svd(dense)[1][:3][::-1]),
+        "linalg.expm_multiply": lambda f: (f(a * 1e-4, b), scipy.sparse.linalg.expm_multiply(dense * 1e-4, b)),
+        "scipy.sparse.linalg.lsmr": lambda f: (f(a, b, atol=1e-13, btol=1e-13)[0], np.linalg.solve(dense, b)),
+    }
+    for name in {hint.partition("(")[0] for hint in PRODUCTS_ONLY.values()}:
+        function = {"jax": jax, "scipy": scipy, "linalg": sa}[name.partition(".")[0]]
+        for part in name.split(".")[name.startswith(("jax.", "scipy.")) :]:
+            function = getattr(function, part)
+        with sa.densify("error"):
+            found, expected = calls[name](function)
+        np.testing.assert_allclose(np.sort(np.asarray(found)), np.sort(expected), rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("name", sorted(PRODUCTS_ONLY))
+def test_errors_name_a_replacement(rng, name):
+    a, _ = _of_products(rng)
+    function = getattr(sa.linalg, name.removeprefix("linalg."))
+    others = (np.ones(400),) if name in ("linalg.solve", "linalg.lstsq") else ()
+    with sa.densify("error"), pytest.raises(sa.DensifyError, match="The parts of the Sum are") as caught:
+        function(a, *others)
+    assert PRODUCTS_ONLY[name] in str(caught.value)

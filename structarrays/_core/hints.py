@@ -44,6 +44,24 @@ LINALG = {
     "hankel": "Hankel(c, r)",
 }
 
+_ITERATE = "jax.scipy.sparse.linalg.cg(lambda v: A @ v, b) if A is positive definite, and gmres if not"
+_EIGENVALUES = "scipy.sparse.linalg.eigsh(A, k) for k eigenvalues of a Hermitian A, and eigs(A, k) for others"
+_SINGULAR_VALUES = "scipy.sparse.linalg.svds(A, k) for k singular values"
+
+PRODUCTS_ONLY = {
+    "linalg.solve": _ITERATE,
+    "linalg.inv": _ITERATE,
+    "linalg.eigh": _EIGENVALUES,
+    "linalg.eigvalsh": _EIGENVALUES,
+    "linalg.eig": _EIGENVALUES,
+    "linalg.eigvals": _EIGENVALUES,
+    "linalg.svd": _SINGULAR_VALUES,
+    "linalg.svdvals": _SINGULAR_VALUES,
+    "linalg.expm": "linalg.expm_multiply(A, v)",
+    "linalg.lstsq": "scipy.sparse.linalg.lsmr(A, b)",
+}
+"""For functions that need a dense form, a function that needs only products with the array."""
+
 ARRAY = {
     "H": "conj(x).mT",
     "toarray": "x.to_dense(), or numpy.asarray(x)",

@@ -15,6 +15,7 @@ from .. import dtypes
 from ..dispatch.contexts import densify_policy
 from ..dispatch.recording import Event, active_log
 from ..errors import DensifyError, DensifyWarning
+from ..hints import PRODUCTS_ONLY
 from .base import Array, is_array
 from .dense import Dense
 from .flattening import unflatten
@@ -192,7 +193,7 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
         )
         raise DensifyError(
             f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
-            f"{reason} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you "
+            f"{reason}{_parts(x)}{_instead(name)} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you "
             f'want the dense form, or raise the limit with sa.densify("allow", limit=…)'
         )
     if policy.mode == "warn" or exceeds:
@@ -201,6 +202,18 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
     log = active_log()
     if log is not None:
         log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
+
+
+def _parts(x: Array) -> str:
+    """Return a sentence with the classes of the parts of a composed array."""
+    names = list(dict.fromkeys(type(part).__name__ for part in getattr(x, "parts", ())))
+    return f" The parts of the {type(x).__name__} are {', '.join(names)}." if len(names) > 1 else ""
+
+
+def _instead(name: str) -> str:
+    """Return a sentence with a function that needs only products, for a function that has such a replacement."""
+    replacement = PRODUCTS_ONLY.get(name)
+    return "" if replacement is None else f" Products keep it: use {replacement}."
 
 
 def _level_of_caller() -> int:
