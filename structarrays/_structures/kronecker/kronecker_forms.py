@@ -29,7 +29,7 @@ from ..composite.entry_forms import entry_form, entry_form_of, few, number_store
 from ..sparse import numerics
 from ..sparse.array import Sparse
 from ..sparse.sorted_entries import index_dtype
-from ..sparse.sparse_joins import to_sparse
+from ..sparse.sparse_joins import full_sparse, to_sparse
 from ..toeplitz.array import Toeplitz, is_narrow
 from .array import Kronecker, banded_product, is_diagonal, is_scaled_identity
 from .kronecker_sum import KroneckerSum, as_sum
@@ -86,15 +86,9 @@ def _sparse(factors: Sequence[Array]) -> Sparse:
 
 
 def _as_sparse(x: Array) -> Sparse:
-    if _is_banded(x) or _is_sparse(x):
-        return to_sparse(x.to_banded() if _is_banded(x) else x)
-    m, n = x.shape[-2:]
-    dtype = index_dtype((m, n))
-    data = x.dense_data().reshape(*x.shape[:-2], m * n)
-    rows, columns = (
-        jnp.broadcast_to(jax.lax.broadcasted_iota(dtype, (m, n), axis).ravel(), data.shape) for axis in (0, 1)
-    )
-    return Sparse.make((data, rows, columns, None), ((m, n), (0, 1), False))
+    if _is_banded(x):
+        return to_sparse(x.to_banded())
+    return cast("Sparse", x) if _is_sparse(x) else full_sparse(x)
 
 
 def _sparse_product(x: Sparse, y: Sparse) -> Sparse:

@@ -20,11 +20,13 @@ from ..._functions.dense_form import to_dense
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
+from ..._numerics.symbolic import smaller
+from ..fill.array import Fill
 from . import compressed_rows, numerics
 from . import sparse_host as host
 from .array import Sparse, is_plain_matrix
 from .sorted_entries import index_dtype
-from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_joins import full_sparse, has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -344,6 +346,24 @@ def _concat_pair_sparse(x: Array, y: Array, *, axis: int) -> Sparse:
         return result
     leaves = result._over_batch(functools.partial(numerics.sort_by, x.order), result.data, *result.coords)
     return Sparse.make((*leaves, None), result.meta)
+
+
+def _has_few_entries(x: Array, y: Array, *, axis: int) -> bool:
+    """Return whether a sparse and a dense matrix, next to each other, store at most a third of their elements."""
+    if axis < -2 or not all(z.ndim == 2 and z.dtype.kind != "b" for z in (x, y)):
+        return False
+    sparse, full = (x, y) if type(x) is Sparse else (y, x)
+    fits = not smaller(x.size + y.size, 3 * (sparse._value[0][0].size + full.size))
+    return fits and sparse.background is None and sparse.core_ndim == 2
+
+
+@concat_pair.kernel(Sparse, Dense, when=_has_few_entries)
+@concat_pair.kernel(Sparse, Fill, when=_has_few_entries)
+@concat_pair.kernel(Dense, Sparse, when=_has_few_entries)
+@concat_pair.kernel(Fill, Sparse, when=_has_few_entries)
+def _concat_pair_sparse_dense(x: Array, y: Array, *, axis: int) -> Sparse:
+    x, y = (z if type(z) is Sparse else full_sparse(z) for z in (x, y))
+    return _concat_pair_sparse(x, y, axis=axis)
 
 
 @nonzero_kernels.kernel(Sparse, when=has_structural_zeros)

@@ -47,6 +47,14 @@ def _sparse_form_sparse(x: Sparse) -> Sparse:
     return x
 
 
+def full_sparse(x: Array) -> Sparse:
+    """Return a matrix as a `Sparse` that stores all of its elements (inside a compiled call)."""
+    (m, n), batch = x.shape[-2:], x.shape[:-2]
+    i, j = (jax.lax.broadcasted_iota(index_dtype((m, n)), (m, n), axis).ravel() for axis in (0, 1))
+    data = x.dense_data().reshape(*batch, m * n)
+    return Sparse.make((data, *(jnp.broadcast_to(c, data.shape) for c in (i, j)), None), ((m, n), (0, 1), False))
+
+
 stored_runs: Registry[tuple[tuple[Run, ...], tuple[jax.Array, ...]]] = Registry("stored_runs")
 """``stored_runs.kernel(S)``: the entries as runs of blocks, and for each run an array ``(..., count, height, width)``."""
 

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
 from support import as_jax, dense
 
 import structarrays as sa
@@ -167,3 +168,31 @@ def test_an_axis_in_front_is_of_the_batch(rng):
     y = sa.reshape(x, (1, 1, 4, 6))
     assert type(y) is sa.Sparse and y.batch_shape == (1, 1)
     assert type(sa.reshape(sa.eye(4), (1, 4, 4))) is sa.Identity
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["ones", "values", "other dtype"])
+def test_dense_lines_next_to_a_sparse_matrix(rng, axis, kind):
+    """A design matrix with an intercept stays sparse: two dense columns (rows), before and behind."""
+    dense = np.where(rng.random((90, 70)) < 0.02, rng.standard_normal((90, 70)), 0)
+    x = sa.interop.scipy.from_sparse(scipy.sparse.csr_array(dense))
+    shape = (90, 2) if axis else (2, 70)
+    lines = {"ones": sa.ones(shape), "values": rng.standard_normal(shape), "other dtype": np.ones(shape, np.float32)}[
+        kind
+    ]
+    lines = sa.asarray(lines)
+    with sa.densify("error"):
+        for arrays in ([lines, x], [x, lines], [lines, x, lines], [lines.mT, x.mT]):
+            along = 1 - axis if arrays[-1] is not x and arrays[-1] is not lines else axis
+            expected = np.concatenate([np.asarray(a.to_jax()) for a in arrays], axis=along)
+            for join in (sa.concat, jax.jit(sa.concat, static_argnames="axis")):
+                result = join(arrays, axis=along)
+                assert isinstance(result, sa.Sparse)
+                np.testing.assert_array_equal(as_jax(result), expected)
+                np.testing.assert_allclose(as_jax(result.mT @ np.ones(len(expected))), expected.sum(0), atol=1e-12)
+                np.testing.assert_array_equal(as_jax(result[1:60:2, 1:3]), expected[1:60:2, 1:3])
+
+
+def test_many_dense_columns_make_a_dense_matrix(rng):
+    x = sa.interop.scipy.from_sparse(scipy.sparse.csr_array(np.eye(90)))
+    assert isinstance(sa.concat([x, sa.asarray(rng.standard_normal((90, 80)))], axis=1), sa.Dense)
