@@ -1,6 +1,6 @@
 """The entry form of a composed matrix: one array of the same value that stores entries.
 
-A sum or a product of few structures may have the pattern of one structure, such as that of a block-diagonal matrix.
+A sum or a product may have the pattern of a single structure: ``I ⊗ B`` is block diagonal.
 Linear systems, determinants and factorizations use it if no other rule applies, before they would need the dense form.
 """
 

@@ -1,4 +1,4 @@
-"""Block matrices whose blocks store few entries, such as those of optimality conditions: their sparse form.
+"""The sparse form of block matrices whose blocks store few entries, such as optimality conditions.
 
 Block elimination fills the other blocks, unless the pivots have sparse inverses. A direct sparse solver chooses its own order.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..._core.array.base import Array
     from ..._core.typing import Shape
+    from ..blocks.array import Run
 
 _UNLIMITED = DensifyPolicy("allow", 2**62)
 
@@ -53,7 +54,8 @@ def _corners(x: Block) -> Iterator[Corner]:
 def _joined(forms: Sequence[Array], corners: Sequence[Corner], shape: Shape) -> Sparse:
     """Return the matrix with these blocks, which have sparse forms."""
     if all(stored_runs.choose((form,), {}) is not None for form in forms):
-        runs, blocks = [], []
+        runs: list[Run] = []
+        blocks: list[jax.Array] = []
         for form, (row, column) in zip(forms, corners, strict=True):
             own, entries = stored_runs.required((form,)).run(form)
             runs += [run._replace(row=run.row + row, column=run.column + column) for run in own]
