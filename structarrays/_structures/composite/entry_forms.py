@@ -31,6 +31,7 @@ from ..._functions.linalg import (
     solve,
 )
 from ..._numerics.symbolic import smaller
+from ..sparse.array import Sparse
 from ..sparse.sparse_joins import has_sparse_form, to_sparse
 from .product import Product
 from .sum import Sum, total
@@ -68,6 +69,8 @@ def forms_of(parts: Sequence[Array]) -> list[Array] | None:
 
 def number_stored(x: Array) -> Any:
     """The number of entries of an array that stores entries, for all matrices of a stack."""
+    if type(x) is Sparse:
+        return x._value[0][0].size  # `entries` of an array with padding computes, which shapes do not allow
     return sum(e.size for e in x.entries)
 
 
@@ -112,9 +115,15 @@ def has_form_with_kernel(function: Function[..., Any]) -> Callable[..., bool]:
     def condition(x: Factored, *others: Array, **static: Any) -> bool:
         if x.full_size:
             return False
-        form = jax.eval_shape(entry_form_of, x)
-        kernel = None if form is None else function.choose((form, *others), static)
-        return kernel is not None and kernel.classes[0] is not Array
+        has_kernel = []
+
+        def choose(x: Factored, *others: Array) -> None:
+            form = entry_form_of(x)
+            kernel = None if form is None else function.choose((form, *others), static)
+            has_kernel.append(kernel is not None and kernel.classes[0] is not Array)
+
+        jax.eval_shape(choose, x, *others)  # conditions of kernels may convert to other structures
+        return has_kernel[0]
 
     return condition
 

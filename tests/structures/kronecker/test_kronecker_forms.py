@@ -62,6 +62,7 @@ def terms(rng):
             varying,
         ],
         "two bands": [sa.Kronecker(sa.eye(20), second_difference(30)), second_difference(600)],
+        "sum of dense factors": [sa.KroneckerSum(definite(rng, 20), definite(rng, 30)), second_difference(600)],
         "low-rank term": [sa.Kronecker(sa.eye(30), definite(rng, 20)), varying, sa.LowRank(u, u)],
         "sparse factor": [sa.Kronecker(s, sa.eye(6)), varying],
         "sparse and dense factors": [
