@@ -22,6 +22,7 @@ from ..composite.part_solvers import all_true
 from ..composite.product import Product
 from ..composite.sum import Sum
 from ..kronecker.array import Kronecker, has_square_factors, kronecker
+from ..kronecker.factors import of_each_factor
 from ..kronecker.kronecker_sum import KroneckerSum
 from ..low_rank.array import LowRank, low_rank
 from ..toeplitz.circulant import Circulant
@@ -52,7 +53,7 @@ def _expm_circulant(A: Circulant) -> Circulant:
 @expm.kernel(KroneckerSum)
 def _expm_kronecker_sum(A: KroneckerSum) -> Array:
     """The terms ``A ⊗ I`` and ``I ⊗ B`` commute."""
-    return kronecker(*map(expm.dispatch, A.factors))
+    return kronecker(*of_each_factor(expm, A))
 
 
 @expm.kernel(Triangular, when=is_zero_outside)
@@ -107,7 +108,7 @@ def _sqrtm_block_diagonal(A: BlockDiagonal) -> tuple[Array, jax.Array]:
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
 def _sqrtm_kronecker(A: Kronecker) -> tuple[Array, jax.Array]:
     """For general factors the product of principal roots need not be the principal root: ``-I ⊗ -I`` is an example."""
-    roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
+    roots, flags = zip(*of_each_factor(sqrtm, A), strict=True)
     return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_true(flags)
 
 

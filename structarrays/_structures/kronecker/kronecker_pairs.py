@@ -26,7 +26,6 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
 from ..._core.assumptions import IMPLIED, is_hermitian
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import is_square_pattern
@@ -41,6 +40,7 @@ from ..composite.inverse import inverse_by
 from ..composite.part_solvers import checked, solution, solved, without_derivatives
 from ..composite.sum import Sum
 from .array import MARKS, Kronecker, has_square_factors, same_factor_shapes
+from .factors import dense_factor
 from .kronecker_spectra import has_schur, solvers_by_spectra
 from .kronecker_sum import KroneckerSum
 
@@ -141,10 +141,10 @@ def _adjoint(x: Array) -> Array:
 
 
 def _diagonal_or_dense(factor: Array, whole: Sum, name: str) -> Array:
-    """The factor, dense unless it is diagonal. The policy is asked only about factors that are larger than a vector."""
+    """The factor, dense unless it is diagonal."""
     if isinstance(factor, Diagonal) and is_square_pattern(factor):
         return factor
-    return to_dense(factor) if factor.shape[-1] ** 2 <= whole.shape[-1] else densify(factor, name)
+    return dense_factor(factor, whole.shape[-1], name)
 
 
 def _sign(definite: Any) -> jax.Array:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, right_side, to_dense
+from ..._core.array.operands import right_side
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
@@ -36,6 +36,7 @@ from ..fill.array import Fill
 from ..permutation.ordered import in_order
 from . import kronecker_determinants
 from .array import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
+from .factors import dense_factor, of_each_factor
 from .kronecker_sum import KroneckerSum
 
 if TYPE_CHECKING:
@@ -78,17 +79,10 @@ class Spectral(NamedTuple):
 
 
 def _spectral(factors: Sequence[Array], shift: jax.Array, spectrum: Callable[..., jax.Array], name: str) -> Spectral:
-    """The factors as dense matrices, or their diagonals, for the function of this name.
-
-    The policy is asked only about factors that are larger than a vector of the whole matrix.
-    """
+    """The factors as dense matrices, or their diagonals, for the function of this name."""
     data = [_diagonal(f) for f in factors]
     rows = math.prod(f.shape[-1] for f in factors)
-
-    def dense_form(factor: Array) -> jax.Array:
-        return (to_dense(factor) if factor.shape[-1] ** 2 <= rows else densify(factor, name)).data
-
-    dense = [dense_form(f) if d is None else d for f, d in zip(factors, data, strict=True)]
+    dense = [dense_factor(f, rows, name).data if d is None else d for f, d in zip(factors, data, strict=True)]
     return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
 
 
@@ -239,24 +233,22 @@ def _eig_sum(x: Sum) -> tuple[Dense, Array]:
 @eigvalsh.kernel(KroneckerSum)
 def _eigvalsh_kronecker_sum(x: KroneckerSum) -> Dense:
     """The Hermitian part of a sum is the sum of the Hermitian parts, so that the factors can be general."""
-    return Dense.make(
-        (jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f).dense_data() for f in x.factors), axis=-1),)
-    )
+    return Dense.make((jnp.sort(kronecker_factors.sums(v.dense_data() for v in of_each_factor(eigvalsh, x)), axis=-1),))
 
 
 @eigh.kernel(KroneckerSum)
 def _eigh_kronecker_sum(x: KroneckerSum) -> tuple[Dense, Array]:
-    each, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    each, vectors = zip(*of_each_factor(eigh, x), strict=True)
     values, order = in_order(kronecker_factors.sums(v.dense_data() for v in each), x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
 def _eigvals_kronecker_sum(x: KroneckerSum) -> Dense:
-    return Dense.make((kronecker_factors.sums(eigvals.dispatch(f).dense_data() for f in x.factors),))
+    return Dense.make((kronecker_factors.sums(v.dense_data() for v in of_each_factor(eigvals, x)),))
 
 
 @eig.kernel(KroneckerSum)
 def _eig_kronecker_sum(x: KroneckerSum) -> tuple[Dense, Array]:
-    values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
+    values, vectors = zip(*of_each_factor(eig, x), strict=True)
     return Dense.make((kronecker_factors.sums(v.dense_data() for v in values),)), kronecker(*vectors)

@@ -45,6 +45,7 @@ from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_nor
 from ..low_rank.array import LowRank, low_rank
 from ..permutation.ordered import in_order
 from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_factors, kronecker, transformed
+from .factors import of_each_factor, of_factor
 
 if TYPE_CHECKING:
     import jax
@@ -103,7 +104,7 @@ def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]
     parts, flags = [], []
     for factor, phase in zip(x.factors, phases, strict=True):
         number = Dense.make((1 / phase[..., None, None],))
-        part, ok = cholesky.dispatch(multiply(factor, number), upper=upper)
+        part, ok = of_factor(cholesky, multiply(factor, number), x.shape[-1], upper=upper)
         parts.append(part)
         flags.append(ok)
     positive = ~jnp.any(chain(jnp.multiply, phases).real <= 0)
@@ -132,7 +133,7 @@ def _are_tall_or_wide(x: Kronecker, *, mode: str) -> bool:
 
 @qr.kernel(Kronecker, when=_are_tall_or_wide)
 def _qr_kronecker(x: Kronecker, *, mode: str) -> tuple[Array, Array]:
-    q, r = zip(*(qr.dispatch(f, mode=mode) for f in x.factors), strict=True)
+    q, r = zip(*of_each_factor(qr, x, mode=mode), strict=True)
     return kronecker(*q), kronecker(*r)
 
 
@@ -183,13 +184,13 @@ def _slogdet_kronecker(x: Kronecker) -> tuple[Dense, Dense]:
 
 @eigvals.kernel(Kronecker, when=has_square_factors)
 def _eigvals_kronecker(x: Kronecker) -> Dense:
-    return Dense.make((kronecker_factors.products(eigvals.dispatch(f).dense_data() for f in x.factors),))
+    return Dense.make((kronecker_factors.products(v.dense_data() for v in of_each_factor(eigvals, x)),))
 
 
 @eig.kernel(Kronecker, when=has_square_factors)
 def _eig_kronecker(x: Kronecker) -> tuple[Dense, Array]:
     """Eigenvalues may be in any order, so that the eigenvectors are a Kronecker product."""
-    values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
+    values, vectors = zip(*of_each_factor(eig, x), strict=True)
     return Dense.make((kronecker_factors.products(v.dense_data() for v in values),)), kronecker(*vectors)
 
 
@@ -215,13 +216,13 @@ def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
 def _eigvalsh_kronecker(x: Kronecker) -> Dense:
-    values = kronecker_factors.products(eigvalsh.dispatch(f).dense_data() for f in x.factors)
+    values = kronecker_factors.products(v.dense_data() for v in of_each_factor(eigvalsh, x))
     return Dense.make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)
 def _eigh_kronecker(x: Kronecker) -> tuple[Dense, Array]:
-    each, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    each, vectors = zip(*of_each_factor(eigh, x), strict=True)
     products = _unless_antisymmetric(x, kronecker_factors.products(v.dense_data() for v in each))
     values, order = in_order(products, x.dtype)
     return values, product(kronecker(*vectors), order.mT)
@@ -235,7 +236,7 @@ def _singular_values(x: Kronecker) -> jax.Array:
     parts = []
     for f in x.factors:
         empty = jnp.zeros((*f.shape[:-2], 0), real_dtype(f.dtype))
-        parts.append(svdvals.dispatch(f).dense_data() if min(f.shape[-2:]) else empty)
+        parts.append(of_factor(svdvals, f, max(x.shape[-2:])).dense_data() if min(f.shape[-2:]) else empty)
     return kronecker_factors.products(parts)
 
 
@@ -257,7 +258,7 @@ def _has_all_vectors(x: Kronecker, *, full_matrices: bool) -> bool:
 
 @svd.kernel(Kronecker, when=_has_all_vectors)
 def _svd_kronecker(x: Kronecker, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
-    u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
+    u, s, vh = zip(*of_each_factor(svd, x, full_matrices=full_matrices), strict=True)
     products = kronecker_factors.products(v.dense_data() for v in s)
     values, order = in_order(products, x.dtype, descending=True)
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
@@ -275,4 +276,4 @@ norm_and_rank(
 @pinv.kernel(Kronecker)
 def _pinv_kronecker(x: Kronecker, *, rtol: jax.Array | None) -> Array:
     """Factor by factor, with tolerances relative to the largest singular value of each factor."""
-    return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))
+    return kronecker(*of_each_factor(pinv, x, rtol=tolerance(x, rtol)))
