@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 import pytest
-import scipy.linalg
 from support import as_jax
 
 import structarrays as sa
@@ -21,6 +20,12 @@ def second_difference():
 
 def sorted_values(values):
     return np.sort_complex(np.asarray(values).astype(complex)).round(9)
+
+
+def exponential(a):
+    """Of a symmetric matrix, by its eigenvectors: for these matrices SciPy's `expm` loses three digits."""
+    values, vectors = np.linalg.eigh(a)
+    return (vectors * np.exp(values)) @ vectors.T
 
 
 FUNCTIONS = {
@@ -54,7 +59,7 @@ def test_products(factor, name):
 def test_sums(factor, name):
     a = np.asarray(factor().to_jax())
     x, dense = sa.KroneckerSum(factor(), factor()), np.kron(a, np.eye(N)) + np.kron(np.eye(N), a)
-    run, by_numpy = (FUNCTIONS | {"expm": (sa.linalg.expm, scipy.linalg.expm)})[name]
+    run, by_numpy = (FUNCTIONS | {"expm": (sa.linalg.expm, exponential)})[name]
     with sa.densify("error"):
         for function in (run, jax.jit(run)):
             result = function(x)
