@@ -6,13 +6,17 @@ Linear systems, determinants and factorizations use it if no other rule applies,
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.dispatch.recording import describe, remark
+from ..._core.dispatch.contexts import active, host_calls_policy, strong_zeros_policy
+from ..._core.dispatch.recording import RECORDING, describe, remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, common_batch, has_dynamic_parts
 from ..._core.families.join import is_zero_outside
@@ -30,7 +34,9 @@ from ..._functions.linalg import (
     slogdet,
     solve,
 )
-from ..._numerics.symbolic import smaller
+from ..._numerics.symbolic import is_symbolic, smaller
+from ..banded.array import Banded
+from ..banded.bandwidths import is_spread
 from ..sparse.array import Sparse
 from ..sparse.sparse_joins import has_sparse_form, to_sparse
 from .product import Product
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..._core.dispatch.function import Function
+
+T = TypeVar("T")
 
 entry_form: Registry[Array | None] = Registry("entry_form")
 """``entry_form.kernel(A)``: return one array that stores entries and has the value of a matrix, or None if there is none
@@ -52,8 +60,38 @@ def _entry_form_array(x: Array) -> Array | None:
 
 
 def entry_form_of(x: Array) -> Array | None:
-    """Return the entry form, or None; in a compiled call, or for shapes."""
+    """Return the entry form, or None; in a compiled call, or for shapes.
+
+    There is none if sizes are symbolic, if positions need more bits than JAX has, or if structural zeros do not absorb: outside the
+    blocks of ``I ⊗ B`` the zeros are multiplied by elements of B.
+    """
+    if any(map(is_symbolic, x.shape[-2:])) or not strong_zeros_policy.value:
+        return None
+    if max(x.shape[-2:]) > np.iinfo(np.dtype(jnp.result_type(int))).max:
+        return None
     return entry_form.required((x,)).run(x)
+
+
+def of_shapes(function: Callable[..., T], *arrays: Array) -> T:
+    """Return what a function returns for arrays without values. It is neither compiled nor recorded.
+
+    It is for conditions of kernels that convert arrays to other structures.
+    """
+    results: list[T] = []
+
+    def run(*arrays: Array) -> None:
+        results.append(function(*arrays))
+
+    with active(None) if RECORDING else contextlib.nullcontext():
+        jax.eval_shape(run, *arrays)
+    return results[0]
+
+
+def shapes_of_form(x: Array) -> Array | None:
+    """Return the entry form without values, or None."""
+    with active(None) if RECORDING else contextlib.nullcontext():
+        form: Array | None = jax.eval_shape(entry_form_of, x)
+    return form
 
 
 def forms_of(parts: Sequence[Array]) -> list[Array] | None:
@@ -115,17 +153,22 @@ def has_form_with_kernel(function: Function[..., Any]) -> Callable[..., bool]:
     def condition(x: Factored, *others: Array, **static: Any) -> bool:
         if x.full_size:
             return False
-        has_kernel = []
 
-        def choose(x: Factored, *others: Array) -> None:
+        def choose(x: Factored, *others: Array) -> bool:
             form = entry_form_of(x)
-            kernel = None if form is None else function.choose((form, *others), static)
-            has_kernel.append(kernel is not None and kernel.classes[0] is not Array)
+            if form is None or (_needs_host(form) and not host_calls_policy.value):
+                return False
+            kernel = function.choose((form, *others), static)
+            return kernel is not None and kernel.classes[0] is not Array
 
-        jax.eval_shape(choose, x, *others)  # conditions of kernels may convert to other structures
-        return has_kernel[0]
+        return of_shapes(choose, x, *others)
 
     return condition
+
+
+def _needs_host(form: Array) -> bool:
+    """Return whether solvers of a form are on the host alone."""
+    return type(form) is Sparse or (isinstance(form, Banded) and is_spread(form))
 
 
 def in_entry_form(x: Factored) -> Array:

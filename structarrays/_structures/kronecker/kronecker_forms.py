@@ -8,24 +8,26 @@ Other products are sparse.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
+from ..._core.array.dense import Dense
 from ..._core.array.sharing import jit
 from ..._core.families.factored import chain, in_either_order, merge_pair, stored
 from ..._core.families.join import is_zero_outside
 from ..._functions.linear_algebra import matmul
 from ..._numerics import kronecker_factors
-from ..._numerics.symbolic import smaller
+from ..._numerics.symbolic import is_symbolic, smaller
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
 from ..blocks.array import Blocks
 from ..blocks.block_banded import block_banded
 from ..blocks.block_diagonal import block_diagonal
-from ..composite.entry_forms import entry_form, entry_form_of, few, number_stored
+from ..composite.entry_forms import entry_form, entry_form_of, few, number_stored, of_shapes, shapes_of_form
 from ..sparse import numerics
 from ..sparse.array import Sparse
 from ..sparse.sorted_entries import index_dtype
@@ -123,44 +125,54 @@ def _entry_form_kronecker_sum(x: KroneckerSum) -> Array | None:
 # ---- sums and products with arrays that store entries ----------------------------------------------------------------
 
 
-def _small_form(x: Array, other: Array) -> Array | None:
-    """Return the shapes of the entry form of `x`, if it stores hardly more than both arrays."""
-    if not is_zero_outside(other) or is_scaled_identity(other):
-        return None
-    form: Array | None = jax.eval_shape(entry_form_of, x)
-    if form is None or smaller(_GROWTH * (number_stored(other) + stored(x)), number_stored(form)):
-        return None
-    return form
+def _may_take_form(x: Array, other: Array) -> bool:
+    return is_zero_outside(other) and not is_scaled_identity(other) and not is_symbolic(math.prod(x.shape))
+
+
+def _grows(form: Array, *operands: Array) -> bool:
+    """Return whether an array that stores entries stores much more than the operands."""
+    numbers = sum(number_stored(x) if x.stores_entries else stored(x) for x in operands)
+    return smaller(_GROWTH * numbers, number_stored(form))
 
 
 def _merge_pair_entries_kronecker(x: Array, y: Kronecker | KroneckerSum) -> Array | None:
-    if _small_form(y, x) is None:
+    if not _may_take_form(y, x):
         return None
-    return in_either_order(merge_pair, x, cast("Array", entry_form_of(y)))
+    form = shapes_of_form(y)
+    return None if form is None or _grows(form, x, y) else in_either_order(merge_pair, x, _form(y))
 
 
-for _entries in (Banded, Blocks, Sparse):
+for _entries in (
+    Banded,
+    Blocks,
+):  # not for `Sparse`: a product with both terms is faster than one with a union of patterns
     for _factored in (Kronecker, KroneckerSum):
         merge_pair.kernel(_entries, _factored)(_merge_pair_entries_kronecker)
 del _entries, _factored
 
 
+def _form(x: Array) -> Array:
+    return cast("Array", entry_form_of(x))
+
+
 def _in_forms(x1: Array, x2: Array) -> list[Array]:
-    return [cast("Array", entry_form_of(x)) if isinstance(x, Kronecker) else x for x in (x1, x2)]
+    return [_form(x) if isinstance(x, Kronecker) else x for x in (x1, x2)]
 
 
 def _multiplies(x1: Array, x2: Array) -> bool:
-    """Return whether a product with the entry form has a structure."""
+    """Return whether the product with the entry form has a structure, and stores hardly more than both arrays."""
     product, other = (x1, x2) if isinstance(x1, Kronecker) else (x2, x1)
-    if is_diagonal(cast("Kronecker", product)) or _small_form(product, other) is None:
+    if is_diagonal(cast("Kronecker", product)) or not _may_take_form(product, other) or shapes_of_form(product) is None:
         return False
-    has_kernel = []
 
-    def choose(x1: Array, x2: Array) -> None:
-        has_kernel.append(matmul.choose(_in_forms(x1, x2), {}) is not None)
+    def fits(x1: Array, x2: Array) -> bool:
+        forms = _in_forms(x1, x2)
+        if matmul.choose(forms, {}) is None:
+            return False
+        result = matmul.dispatch(*forms)
+        return result.stores_entries and type(result) is not Dense and not _grows(result, x1, x2)
 
-    jax.eval_shape(choose, x1, x2)  # conditions of kernels may convert to other structures
-    return has_kernel[0]
+    return of_shapes(fits, x1, x2)
 
 
 @matmul.kernel(Blocks, Kronecker, when=_multiplies)
@@ -178,9 +190,16 @@ _compiled_form: Callable[[Array], Array] = jit(entry_form_of)
 
 
 def _multiplies_sparse(x1: Array, x2: Array) -> bool:
+    """Return whether the entry form has a static pattern, and the product stores hardly more than both arrays."""
     product, other = (x1, x2) if isinstance(x1, Kronecker) else (x2, x1)
-    form = _small_form(product, other) if _is_sparse(other) else None
-    return form is not None and form.static_pattern
+    if not _is_sparse(other) or not _may_take_form(product, other):
+        return False
+    form = shapes_of_form(product)
+    if form is None or not form.static_pattern:
+        return False
+    in_a_line = number_stored(form) // max(1, form.shape[-2 if product is x2 else -1])
+    numbers = number_stored(other)
+    return bool(numbers * in_a_line <= _GROWTH * (numbers + stored(product)))
 
 
 @matmul.eager_kernel(Sparse, Kronecker, when=_multiplies_sparse, traced=True)

@@ -11,16 +11,18 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
-from ..._core.dispatch.contexts import DensifyPolicy, active, densify_policy
+from ..._core.dispatch.contexts import host_calls_policy
 from ..._core.dispatch.recording import remark
+from ..._core.errors import DensifyError
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, slogdet, solve
+from ..._numerics.symbolic import is_symbolic
 from ..composite.block import Block, starts
 from ..composite.block_solvers import steps_of_elimination
-from ..composite.entry_forms import entry_form, entry_form_of, few, forms_of
+from ..composite.entry_forms import entry_form, entry_form_of, few, forms_of, of_shapes, shapes_of_form
 from . import numerics
 from .array import Sparse
-from .solvers import is_worth_solving
+from .solvers import is_large, is_worth_solving
 from .sorted_entries import index_dtype
 from .sparse_joins import has_sparse_form, sparse_at, stored_runs, to_sparse
 
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from ..._core.array.base import Array
     from ..._core.typing import Shape
     from ..blocks.array import Run
-
-_UNLIMITED = DensifyPolicy("allow", 2**62)
 
 Corner = tuple[int, int]
 """The row and the column where a block begins."""
@@ -84,25 +84,27 @@ def _moved(x: Sparse, corner: Corner, shape: Shape) -> tuple[jax.Array, ...]:
 
 def _is_solved_as_sparse(x: Block, *args: Any) -> bool:
     """Return whether the sparse form is solved: if a block is sparse, or if elimination would fill a large block."""
-    form = jax.eval_shape(entry_form_of, x)
+    if any(map(is_symbolic, x.shape)):
+        return False
+    form: Any = shapes_of_form(x)
     if form is None or not is_worth_solving(x.shape[-1], form.nnz, x.dtype):
         return False
-    return any(type(b) is Sparse for b in x.parts) or _fills(x, form.nnz)
+    return any(type(b) is Sparse for b in x.parts) or (host_calls_policy.value and _fills(x, form.nnz))
 
 
 def _fills(x: Block, entries: int) -> bool:
     """Return whether block elimination ends with a dense block of more elements than the matrix has entries."""
     if x.heights != x.widths:
         return True
-    sizes = [0]
 
-    def eliminate(x: Block) -> None:
-        steps = steps_of_elimination(x)
-        sizes.extend(step.pivot.shape[-1] for step in steps if type(step.pivot) is Dense)
+    def largest(x: Block) -> int:
+        return max((s.pivot.shape[-1] for s in steps_of_elimination(x) if type(s.pivot) is Dense), default=0)
 
-    with densify_policy(_UNLIMITED), active(None):  # nothing is computed
-        jax.eval_shape(eliminate, x)
-    return max(sizes) ** 2 > entries
+    try:
+        size = of_shapes(largest, x)
+    except DensifyError:
+        return True
+    return is_large(size) and size**2 > entries
 
 
 _BY_ELIMINATION = (

@@ -224,6 +224,16 @@ class Toeplitz(EntryArray):
         shape: Shape = batch_of(leaves[0].shape, 1) + meta[2]
         return shape
 
+    def to_banded(self) -> Array:
+        """Convert an array with few diagonals, with separate entries for each element.
+
+        Raises
+        ------
+        StructureError
+            If the array stores more than 48 diagonals, or is full.
+        """
+        return at_diagonals(self, self.offsets) if is_narrow(self) else super().to_banded()
+
     @property
     def covers(self) -> bool:
         return (self.first, self.last) == toeplitz_entries.full_range(self.core_shape)

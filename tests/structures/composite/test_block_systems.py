@@ -70,8 +70,9 @@ def test_a_sparse_schur_complement_is_eliminated(rng):
     """A diagonal pivot leaves a banded block, which needs no sparse solver."""
     x, _ = systems(rng, "diagonal", "banded")
     assert "Schur" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + M)))
-    x, _ = systems(rng, "banded", "banded")
-    assert "sparse" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + M)))
+    g = sa.Banded([np.ones(300), -np.ones(300)], (0, 1), (300, 900))
+    x = sa.Block([[tridiagonal(900), g.mT], [g, None]])
+    assert "sparse" in str(sa.explain(sa.linalg.solve, x, jnp.ones(1200)))
 
 
 def test_few_constraints_are_eliminated(rng):
@@ -134,3 +135,43 @@ def test_more_constraints_than_unknowns_are_singular():
     with sa.densify("error"):
         assert np.isnan(as_jax(jax.jit(sa.linalg.solve)(x, jnp.ones(900)))).any()
         assert as_jax(sa.linalg.slogdet(x)[1]) == -np.inf
+
+
+def test_programs_without_host_calls(rng):
+    """Elimination serves programs that may not call the host, such as exported ones."""
+    x, dense = systems(rng, "banded", "banded")
+
+    def solution(x):
+        return as_jax(sa.linalg.solve(x, jnp.ones(N + M)))
+
+    with sa.host_calls(False):
+        assert "callback" not in str(jax.make_jaxpr(solution)(x))
+        exported = jax.export.export(jax.jit(lambda d: solution(_with_diagonal(d))))(jnp.full(N, 4.0))
+        found = jax.export.deserialize(exported.serialize()).call(jnp.full(N, 4.0))
+    expected = np.linalg.solve(np.asarray(_with_diagonal(jnp.full(N, 4.0)).to_jax()), np.ones(N + M))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def _with_diagonal(diagonal):
+    h = sa.tridiagonal(-jnp.ones(N - 1), diagonal, -jnp.ones(N - 1))
+    g = sa.Banded([np.ones(M), -np.ones(M)], (0, 1), (M, N))
+    return sa.Block([[h, g.mT], [g, None]])
+
+
+def test_small_blocks_are_eliminated():
+    """A dense block of few rows costs less than a sparse solver."""
+    t, one = tridiagonal(150), sa.eye(150)
+    assert "Schur" in str(sa.explain(sa.linalg.solve, sa.Block([[t, one], [one, t]]), jnp.ones(300)))
+
+
+def test_symbolic_sizes_are_eliminated():
+    def solution(d, b):
+        x = sa.Block([[sa.Diagonal(d + 3), sa.Diagonal(d)], [sa.Diagonal(d), sa.Diagonal(5 * d)]])
+        return as_jax(sa.linalg.solve(x, b))
+
+    (n,) = jax.export.symbolic_shape("n", constraints=["n >= 2"])
+    shapes = [jax.ShapeDtypeStruct((n,), float), jax.ShapeDtypeStruct((2 * n,), float)]
+    exported = jax.export.export(jax.jit(solution))(*shapes)
+    d, b = np.linspace(1, 2, 9), np.linspace(-1, 1, 18)
+    dense = np.block([[np.diag(d + 3), np.diag(d)], [np.diag(d), np.diag(5 * d)]])
+    np.testing.assert_allclose(exported.call(d, b), np.linalg.solve(dense, b), rtol=1e-12)
