@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.array.dense import Dense
 from ..._core.array.sharing import jit
 from ..._core.families.factored import chain, in_either_order, merge_pair, stored
 from ..._core.families.join import is_zero_outside
@@ -26,14 +26,14 @@ from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
 from ..blocks.array import Blocks
 from ..blocks.block_banded import block_banded
-from ..blocks.block_diagonal import block_diagonal
+from ..blocks.block_diagonal import BlockDiagonal, block_diagonal
 from ..composite.entry_forms import entry_form, entry_form_of, few, number_stored, of_shapes, shapes_of_form
 from ..sparse import numerics
 from ..sparse.array import Sparse
 from ..sparse.sorted_entries import index_dtype
 from ..sparse.sparse_joins import full_sparse, to_sparse
 from ..toeplitz.array import Toeplitz, is_narrow
-from .array import Kronecker, banded_product, is_diagonal, is_scaled_identity
+from .array import Kronecker, banded_product, is_scaled_identity
 from .kronecker_sum import KroneckerSum, as_sum
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ..._core.typing import Result
 
 _GROWTH = 3
-"""A sum or a product with an array that stores entries takes the entry form if it stores at most this many times as much as
-both."""
+"""A sum or a product with an array that stores entries takes the entry form if the result stores at most this many times as much
+as both."""
 
 
 def _is_banded(x: Array) -> bool:
@@ -139,13 +139,15 @@ def _merge_pair_entries_kronecker(x: Array, y: Kronecker | KroneckerSum) -> Arra
     if not _may_take_form(y, x):
         return None
     form = shapes_of_form(y)
-    return None if form is None or _grows(form, x, y) else in_either_order(merge_pair, x, _form(y))
+    if form is None or type(form) is Sparse or _grows(form, x, y):
+        return None
+    if type(form) is BlockDiagonal and isinstance(x, Banded) and not isinstance(x, Diagonal):
+        return None
+    return in_either_order(merge_pair, x, _form(y))
 
 
-for _entries in (
-    Banded,
-    Blocks,
-):  # not for `Sparse`: a product with both terms is faster than one with a union of patterns
+# Not for `Sparse`, nor for bands and blocks: products with both terms are faster than with a union of patterns.
+for _entries in (Banded, Blocks):
     for _factored in (Kronecker, KroneckerSum):
         merge_pair.kernel(_entries, _factored)(_merge_pair_entries_kronecker)
 del _entries, _factored
@@ -159,10 +161,14 @@ def _in_forms(x1: Array, x2: Array) -> list[Array]:
     return [_form(x) if isinstance(x, Kronecker) else x for x in (x1, x2)]
 
 
-def _multiplies(x1: Array, x2: Array) -> bool:
-    """Return whether the product with the entry form has a structure, and stores hardly more than both arrays."""
-    product, other = (x1, x2) if isinstance(x1, Kronecker) else (x2, x1)
-    if is_diagonal(cast("Kronecker", product)) or not _may_take_form(product, other) or shapes_of_form(product) is None:
+def _operands(x1: Array, x2: Array) -> tuple[Kronecker, Array]:
+    return cast("tuple[Kronecker, Array]", (x1, x2) if isinstance(x1, Kronecker) else (x2, x1))
+
+
+def _multiplies_by_blocks(x1: Array, x2: Array) -> bool:
+    """Return whether the product is block diagonal, and stores hardly more than both arrays."""
+    product, other = _operands(x1, x2)
+    if not _may_take_form(product, other) or type(shapes_of_form(product)) is not BlockDiagonal:
         return False
 
     def fits(x1: Array, x2: Array) -> bool:
@@ -170,40 +176,59 @@ def _multiplies(x1: Array, x2: Array) -> bool:
         if matmul.choose(forms, {}) is None:
             return False
         result = matmul.dispatch(*forms)
-        return result.stores_entries and type(result) is not Dense and not _grows(result, x1, x2)
+        return type(result) is BlockDiagonal and not _grows(result, x1, x2)
 
     return of_shapes(fits, x1, x2)
 
 
-@matmul.kernel(Blocks, Kronecker, when=_multiplies)
-@matmul.kernel(Banded, Kronecker, when=_multiplies)
-@matmul.kernel(Diagonal, Kronecker, when=_multiplies, before="matmul_diagonal_kronecker")
-@matmul.kernel(Kronecker, Blocks, when=_multiplies)
-@matmul.kernel(Kronecker, Banded, when=_multiplies)
-@matmul.kernel(Kronecker, Diagonal, when=_multiplies, before="matmul_kronecker_diagonal")
-def _matmul_entries_kronecker(x1: Array, x2: Array) -> Array:
+@matmul.kernel(BlockDiagonal, Kronecker, when=_multiplies_by_blocks)
+@matmul.kernel(Diagonal, Kronecker, when=_multiplies_by_blocks, before="matmul_diagonal_kronecker")
+@matmul.kernel(Kronecker, BlockDiagonal, when=_multiplies_by_blocks)
+@matmul.kernel(Kronecker, Diagonal, when=_multiplies_by_blocks, before="matmul_kronecker_diagonal")
+def _matmul_blocks_kronecker(x1: Array, x2: Array) -> Array:
     product: Array = matmul.dispatch(*_in_forms(x1, x2))
     return product
 
 
+# ---- products with sparse arrays -------------------------------------------------------------------------------------
+
 _compiled_form: Callable[[Array], Array] = jit(entry_form_of)
 
 
-def _multiplies_sparse(x1: Array, x2: Array) -> bool:
-    """Return whether the entry form has a static pattern, and the product stores hardly more than both arrays."""
-    product, other = (x1, x2) if isinstance(x1, Kronecker) else (x2, x1)
-    if not _is_sparse(other) or not _may_take_form(product, other):
+def _keeps_pattern(x1: Array, x2: Array) -> bool:
+    """Return whether the product with a block-diagonal form stores hardly more entries than the sparse factor.
+
+    So it is for the design of a mixed model: all entries of a row belong to one block.
+    """
+    product, other = cast("tuple[Kronecker, Sparse]", _operands(x1, x2))
+    if not _is_sparse(other) or other.ndim > 2 or product.ndim > 2 or not _may_take_form(product, other):
         return False
-    form = shapes_of_form(product)
-    if form is None or not form.static_pattern:
+    blocks = _repeated_blocks(product)
+    if blocks is None:
         return False
-    in_a_line = number_stored(form) // max(1, form.shape[-2 if product is x2 else -1])
-    numbers = number_stored(other)
-    return bool(numbers * in_a_line <= _GROWTH * (numbers + stored(product)))
+    count, height, width = blocks
+    line = 0 if product is x2 else 1
+    if other.order[0] != line:
+        return False
+    size, width = (height, width) if line == 0 else (width, height)
+    lines, places = (np.asarray(other.coords[axis], np.int64) for axis in (line, 1 - line))
+    # The entries are in the order of lines. Padding counts as one block more.
+    of_lines = np.diff(lines * (count + 1) + places // max(1, size))
+    return bool(2 * (np.count_nonzero(of_lines) + 1) * width <= 3 * len(lines))
 
 
-@matmul.eager_kernel(Sparse, Kronecker, when=_multiplies_sparse, traced=True)
-@matmul.eager_kernel(Kronecker, Sparse, when=_multiplies_sparse, traced=True)
+def _repeated_blocks(x: Kronecker) -> tuple[int, int, int] | None:
+    """Return how many blocks of which shape are the form of square diagonal factors and then dense ones, if it has few entries."""
+    diagonal = list(itertools.takewhile(lambda f: isinstance(f, Diagonal) and _is_banded(f), x.factors))
+    others = x.factors[len(diagonal) :]
+    count = math.prod(f.shape[-1] for f in diagonal)
+    if not others or count < 4 or any(_is_banded(f) or _is_sparse(f) for f in others):
+        return None
+    return count, math.prod(f.shape[-2] for f in others), math.prod(f.shape[-1] for f in others)
+
+
+@matmul.eager_kernel(Sparse, Kronecker, when=_keeps_pattern, traced=True)
+@matmul.eager_kernel(Kronecker, Sparse, when=_keeps_pattern, traced=True)
 def _matmul_sparse_kronecker_eagerly(x1: Array, x2: Array) -> Result:
     """Multiply outside a compiled call, where the number of entries of the result is known."""
     result: Array = matmul(*(_compiled_form(x) if isinstance(x, Kronecker) else x for x in (x1, x2)))

@@ -151,17 +151,52 @@ def others(rng):
     }
 
 
+CLASSES = {
+    "dense blocks": {
+        "diagonal": (sa.BlockDiagonal, sa.BlockDiagonal),
+        "block diagonal": (sa.BlockDiagonal, sa.BlockDiagonal),
+        "block banded": (sa.BlockBanded, sa.Product),
+        "banded": (sa.Sum, sa.Product),
+        "sparse": (sa.Sum, sa.Product),
+    },
+    "bands": {
+        "diagonal": (sa.Banded, sa.Product),
+        "block diagonal": (sa.BlockBanded, sa.Product),
+        "block banded": (sa.BlockBanded, sa.Product),
+        "banded": (sa.Banded, sa.Product),
+        "sparse": (sa.Sum, sa.Product),
+    },
+}
+CLASSES["scaled blocks"] = CLASSES["dense blocks"]
+CLASSES["far bands"] = CLASSES["bands"]
+
+
 @pytest.mark.parametrize("other", ["diagonal", "banded", "block diagonal", "block banded", "sparse"])
 @pytest.mark.parametrize("name", ["dense blocks", "scaled blocks", "bands", "far bands"])
-def test_results_store_entries(rng, name, other):
-    """Sums and products with small blocks have one structure, and the right values."""
+def test_classes_of_results(rng, name, other):
+    """Sums have one structure, if products with it take no longer than with both terms; products, if they are block diagonal."""
     x, y = structures(rng)[name], others(rng)[other]
     a, b = matrix(x), matrix(y)
+    of_sum, of_product = CLASSES[name][other]
     with sa.densify("error"):
-        for result, expected in ((x + y, a + b), (y - x, b - a), (x @ y, a @ b), (y @ x, b @ a)):
-            if other != "sparse" or isinstance(result, sa.Sparse):
-                assert not isinstance(result, sa.Sum | sa.Product | sa.Dense), type(result)
+        for result, expected in ((x + y, a + b), (y - x, b - a)):
+            assert type(result) is of_sum
             np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
+        for result, expected in ((x @ y, a @ b), (y @ x, b @ a)):
+            assert type(result) is of_product
+            np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
+
+
+def test_products_of_bands_and_blocks_are_solved(rng):
+    """Products stay factors until a linear system needs them."""
+    t = second_difference(600)
+    k = sa.Kronecker(sa.eye(100), definite(rng, 6))
+    dense = matrix(t) @ matrix(k) @ matrix(t) + np.eye(600)
+    with sa.densify("error"):
+        x = t @ k @ t + sa.eye(600)
+        assert isinstance(x, sa.Sum)
+        for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve)):
+            np.testing.assert_allclose(as_jax(solve(x, np.ones(600))), np.linalg.solve(dense, np.ones(600)), rtol=1e-9)
 
 
 def test_large_blocks_are_not_repeated(rng):
