@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.dispatch.contexts import active, host_calls_policy, strong_zeros_policy
+from ..._core.dispatch.contexts import active, host_calls_policy
 from ..._core.dispatch.recording import RECORDING, describe, remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, common_batch, has_dynamic_parts
@@ -62,10 +62,9 @@ def _entry_form_array(x: Array) -> Array | None:
 def entry_form_of(x: Array) -> Array | None:
     """Return the entry form, or None; in a compiled call, or for shapes.
 
-    There is none if sizes are symbolic, if positions need more bits than JAX has, or if structural zeros do not absorb: outside the
-    blocks of ``I ⊗ B`` the zeros are multiplied by elements of B.
+    There is none if sizes are symbolic, or if positions need more bits than JAX has.
     """
-    if any(map(is_symbolic, x.shape[-2:])) or not strong_zeros_policy.value:
+    if any(map(is_symbolic, x.shape[-2:])):
         return None
     if max(x.shape[-2:]) > np.iinfo(np.dtype(jnp.result_type(int))).max:
         return None

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.array.sharing import jit
+from ..._core.dispatch.contexts import strong_zeros_policy
 from ..._core.families.factored import chain, in_either_order, merge_pair, stored
 from ..._core.families.join import is_zero_outside
 from ..._functions.linear_algebra import matmul
@@ -61,7 +62,12 @@ def _leading_banded(factors: Sequence[Array]) -> int:
     return len(list(itertools.takewhile(_is_banded, factors)))
 
 
-@entry_form.kernel(Kronecker)
+def _absorbs(x: Kronecker | KroneckerSum) -> bool:
+    """Return whether zeros outside of the blocks of ``I ⊗ B``, which are multiplied by elements of B, absorb NaN."""
+    return strong_zeros_policy.value
+
+
+@entry_form.kernel(Kronecker, when=_absorbs)
 def _entry_form_kronecker(x: Kronecker) -> Array | None:
     factors, count = x.factors, _leading_banded(x.factors)
     if count == len(factors):
@@ -117,7 +123,7 @@ def _pairs(a: jax.Array, b: jax.Array, function: Callable[..., jax.Array]) -> ja
     return pairs.reshape(*pairs.shape[:-2], pairs.shape[-2] * pairs.shape[-1])
 
 
-@entry_form.kernel(KroneckerSum)
+@entry_form.kernel(KroneckerSum, when=_absorbs)
 def _entry_form_kronecker_sum(x: KroneckerSum) -> Array | None:
     return few(x.to_banded()) if all(map(_is_banded, x.factors)) else entry_form_of(as_sum(x))
 

@@ -175,3 +175,12 @@ def test_symbolic_sizes_are_eliminated():
     d, b = np.linspace(1, 2, 9), np.linspace(-1, 1, 18)
     dense = np.block([[np.diag(d + 3), np.diag(d)], [np.diag(d), np.diag(5 * d)]])
     np.testing.assert_allclose(exported.call(d, b), np.linalg.solve(dense, b), rtol=1e-12)
+
+
+def test_sparse_blocks_without_strong_zeros(rng):
+    """The policy of zeros that are factors does not change which solver runs."""
+    x, dense = systems(rng, "banded", "sparse")
+    with sa.strong_zeros(False), sa.densify("error"):
+        assert "SuperLU" in str(sa.explain(sa.linalg.solve, x, jnp.ones(N + M)))
+        solution = as_jax(sa.linalg.solve(x, jnp.ones(N + M)))
+    np.testing.assert_allclose(solution, np.linalg.solve(dense, np.ones(N + M)), rtol=1e-9, atol=1e-10)
