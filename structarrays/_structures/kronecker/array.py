@@ -220,7 +220,7 @@ def with_marks(x: F) -> F:
 
 
 MARKS = frozenset({"symmetric", "hermitian"})
-"""What is known of a real Hermitian matrix, also if its dtype is complex."""
+"""The assumptions that hold for a real Hermitian matrix, and for the same matrix with a complex dtype."""
 
 
 def _with_mark(factor: Array, promoted: Array) -> Array:

@@ -7,6 +7,7 @@ Other products are sparse.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, cast
@@ -109,11 +110,7 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
         for a, b, n, size in zip(x.coords, y.coords, y.core_shape, shape, strict=True)
     ]
     data = _pairs(x.data, y.data, jnp.multiply)
-
-    def in_order(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        return numerics.sort_by((0, 1), data, *coordinates)
-
-    leaves = numerics.over_batch(in_order, data.ndim - 1)(data, *coordinates)
+    leaves = numerics.over_batch(functools.partial(numerics.sort_by, (0, 1)), data.ndim - 1)(data, *coordinates)
     return Sparse.make((*leaves, None), (shape, (0, 1), x.padded or y.padded))
 
 

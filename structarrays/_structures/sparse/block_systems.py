@@ -5,6 +5,7 @@ Block elimination fills the other blocks, unless the pivots have sparse inverses
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -64,11 +65,7 @@ def _joined(forms: Sequence[Array], corners: Sequence[Corner], shape: Shape) -> 
             return sparse_at(runs, blocks, shape)
     moved = [_moved(to_sparse(form), corner, shape) for form, corner in zip(forms, corners, strict=True)]
     data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*moved, strict=True))
-
-    def in_order(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        return numerics.sort_by((0, 1), data, *coordinates)
-
-    leaves = numerics.over_batch(in_order, data.ndim - 1)(data, rows, columns)
+    leaves = numerics.over_batch(functools.partial(numerics.sort_by, (0, 1)), data.ndim - 1)(data, rows, columns)
     return Sparse.make((*leaves, None), (shape, (0, 1), True))
 
 
@@ -119,7 +116,7 @@ _BY_ELIMINATION = (
 @by_form(solve, inv, slogdet, det, of=Block, when=_is_solved_as_sparse, before=_BY_ELIMINATION)
 def block_by_sparse_form(x: Block) -> Array:
     """Return the sparse form of a matrix of blocks with few entries."""
-    remark("the sparse form of the blocks: block elimination would fill blocks")
+    remark("the sparse form of the blocks: one is sparse, or block elimination would fill one")
     form = entry_form_of(x)
     assert form is not None  # see the condition
     return form.assuming(x.assumptions)

@@ -23,7 +23,7 @@ def sorted_values(values):
 
 
 def exponential(a):
-    """Of a symmetric matrix, by its eigenvectors: for these matrices SciPy's `expm` loses three digits."""
+    """Compute the exponential of a symmetric matrix by its eigenvectors. SciPy's `expm` loses three digits for these matrices."""
     values, vectors = np.linalg.eigh(a)
     return (vectors * np.exp(values)) @ vectors.T
 

@@ -179,11 +179,9 @@ def test_classes_of_results(rng, name, other):
     a, b = matrix(x), matrix(y)
     of_sum, of_product = CLASSES[name][other]
     with sa.densify("error"):
-        for result, expected in ((x + y, a + b), (y - x, b - a)):
-            assert type(result) is of_sum
-            np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
-        for result, expected in ((x @ y, a @ b), (y @ x, b @ a)):
-            assert type(result) is of_product
+        sums = [(x + y, a + b, of_sum), (y - x, b - a, of_sum)]
+        for result, expected, kind in (*sums, (x @ y, a @ b, of_product), (y @ x, b @ a, of_product)):
+            assert type(result) is kind
             np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
 
 
