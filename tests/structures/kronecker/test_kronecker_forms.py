@@ -374,3 +374,28 @@ def test_potential_on_a_grid(rng):
         gradient = jax.jit(jax.grad(energy))(potential)
     x = np.linalg.solve(dense + np.diag(potential), b)
     np.testing.assert_allclose(gradient, -(x**2), rtol=1e-9, atol=1e-12)
+
+
+HARD = {
+    "smooth and nearly singular": lambda k, n: (k, np.full(n, 1e-12)),
+    "constant": lambda k, n: (np.ones_like(k), np.full(n, 1e-9)),
+    "alternating signs": lambda k, n: (np.eye(len(k)), np.tile([1.0, -0.999999], n // 2)),
+    "tiny": lambda k, n: (1e-150 * (k + np.eye(len(k))), np.full(n, 1e-150)),
+    "huge": lambda k, n: (1e150 * (k + np.eye(len(k))), np.full(n, 1e150)),
+    "graded": lambda k, n: (k + np.eye(len(k)), 10.0 ** -np.linspace(0, 14, n)),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_inputs(name):
+    """The backward errors of solutions are at the level of rounding, and determinants agree with NumPy's."""
+    points = np.linspace(0, 1, 12)
+    block, diagonal = HARD[name](np.exp(-20 * (points[:, None] - points) ** 2), 480)
+    x = sa.Kronecker(sa.eye(40), block) + sa.Diagonal(diagonal)
+    dense = np.kron(np.eye(40), block) + np.diag(diagonal)
+    for b in (np.ones(480), np.tile([1.0, -1.0], 240), np.eye(480)[5]):
+        for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve)):
+            solution = as_jax(solve(x, b))
+            scale = np.abs(dense).max() * np.abs(solution).max()
+            assert np.abs(dense @ solution - b).max() < 1e-14 * scale
+    np.testing.assert_allclose(as_jax(sa.linalg.slogdet(x)[1]), np.linalg.slogdet(dense)[1], rtol=1e-9)
