@@ -183,14 +183,7 @@ def tridiagonal_systems(
 
 
 def solve(
-    matvec: Callable[..., Array],
-    right: Array,
-    factors: Sequence[Array],
-    shift: Array,
-    spectrum: Callable[..., Array],
-    diagonal: tuple[bool, ...],
-    *,
-    positive: bool = False,
+    matvec: Callable[..., Array], right: Array, substitute: Callable[..., tuple[Array, Array]]
 ) -> tuple[Array, Array]:
     """Solve a linear system whose matrix has Hermitian factors; also return whether all matrices are regular.
 
@@ -200,10 +193,9 @@ def solve(
         Product of the matrix and an array like `right`. The derivative solves ``A dx = db - dA x``.
     right : (..., N, m)
         The right-hand sides, with the batch shape of the matrix.
-    factors, shift, spectrum, diagonal, positive
-        As of `solver`.
+    substitute : callable
+        A result of `solver`.
     """
-    substitute = solver(factors, shift, spectrum, diagonal, positive=positive)
     return solve_with_flag(
         matvec,
         right,

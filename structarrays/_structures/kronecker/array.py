@@ -92,14 +92,14 @@ class Kronecker(Factored):
     `sum`, `mean`, `var`, `max`, norms, diagonal       ``O(sum(n_i**2))`` and the size of the result
     rows by index or mask                              a `Product` of a `Sparse` selection and the whole
     with a multiple of the identity added:             ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
-    `solve`, `slogdet`, `det`, `eigh`                  these are known to be Hermitian; else the first three by their
+    `solve`, `slogdet`, `det`, `eigh`                  these or the whole are known to be Hermitian; else the first three by
                                                        Schur forms, on CPUs (see `KroneckerSum`, also for the largest factor)
     =================================================  =============================================================
 
     A factor is known to be Hermitian by its class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor, "symmetric")``.
-    Assume it for the factors. The symmetry of the whole does not imply it, since a product of two antisymmetric matrices is symmetric.
-    Only for a real array, ``assume(x, "positive_definite")`` implies that all factors are symmetric. Assumptions that all factors
-    share hold for the product.
+    Assumptions that all factors share hold for the product. A symmetric product may have other factors, since a product
+    of two antisymmetric matrices is symmetric. Only for a real array, ``assume(x, "positive_definite")`` implies that all factors are
+    symmetric. If the whole is assumed Hermitian, and two factors are antisymmetric, the eigenvectors from `eigh` are NaN.
 
     `pinv` treats a singular value as zero if a singular value of a factor is small relative to the largest one of that factor.
 

@@ -34,7 +34,7 @@ from ..composite.product import product
 from ..composite.sum import Sum
 from ..fill.array import Fill
 from ..permutation.ordered import in_order
-from . import kronecker_determinants
+from . import kronecker_determinants, promised_factors
 from .array import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
 from .factors import dense_factor, of_each_factor
 from .kronecker_sum import KroneckerSum
@@ -113,7 +113,16 @@ def _is_shifted(x: Sum, *args: Any) -> bool:
 
 
 def _is_hermitian(x: Array) -> bool:
+    """Return whether the factors are known to be Hermitian. A Hermitian Kronecker sum has such factors alone."""
     return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(cast("Sum", x))
+
+
+def _promised(x: Array) -> tuple[bool, ...] | None:
+    """Return which factors are known to be Hermitian, if the whole sum is promised to be, and some factors are not; otherwise None."""
+    terms = None if type(x) is KroneckerSum else _terms(cast("Sum", x))
+    if terms is None or _is_hermitian(x) or not is_hermitian(x):
+        return None
+    return tuple(map(is_hermitian, terms[0].factors))
 
 
 def has_schur() -> bool:
@@ -125,7 +134,7 @@ def _is_solved(x: Array, *args: Any) -> bool:
     """Return whether linear systems of a Kronecker sum, or of a sum of two terms, are solved by the factors."""
     if type(x) is Sum and _terms(x) is None:
         return False
-    return _is_hermitian(x) or has_schur()
+    return _is_hermitian(x) or _promised(x) is not None or has_schur()
 
 
 def _parts(x: Array, name: str) -> Spectral:
@@ -154,18 +163,30 @@ def _solved(x: Array, data: jax.Array) -> tuple[Dense, jax.Array]:
 
     times = linear_product(x)
     cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
-    if _is_hermitian(x):
+    substitute = _solver(x)
+    if substitute is not None:
         remark(
-            f"the eigenvectors of the factors, which are known to be Hermitian, or the tridiagonal form of the largest factor if that "
-            f"is cheaper; {cost}"
+            f"the eigenvectors of the factors, since the matrix is known to be Hermitian, or the tridiagonal form of the largest factor if "
+            f"that is cheaper; {cost}"
         )
-        solution, regular = kronecker_factors.solve(
-            times, right, *_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions
-        )
+        solution, regular = kronecker_factors.solve(times, right, substitute)
     else:
-        remark(f"the Schur forms of the factors, since some are not known to be Hermitian; {cost}")
+        remark(
+            f"the Schur forms of the factors, since some are not known to be Hermitian (`sa.assume` makes it known, of the matrix or of "
+            f"the factors); {cost}"
+        )
         solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
     return Dense.make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
+
+
+def _solver(x: Array) -> Callable[..., tuple[jax.Array, jax.Array]] | None:
+    """The solver by eigenvectors of the factors; None if the matrix is not known to be Hermitian."""
+    known, positive = _promised(x), POSITIVE_DEFINITE in x.assumptions
+    if known is not None:
+        return promised_factors.solver(*_parts(x, "linalg.solve"), known=known, positive=positive)
+    if _is_hermitian(x):
+        return kronecker_factors.solver(*_parts(x, "linalg.solve"), positive=positive)
+    return None
 
 
 def solvers_by_spectra(x: Array) -> tuple[Solver, Solver]:
@@ -173,9 +194,9 @@ def solvers_by_spectra(x: Array) -> tuple[Solver, Solver]:
 
     They share the eigenvectors of Hermitian factors.
     """
-    if not _is_hermitian(x):
+    substitute = _solver(x)
+    if substitute is None:
         return functools.partial(solution, x), lambda data: solution(matrix_transpose.dispatch(x), data)
-    substitute = kronecker_factors.solver(*_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions)
     return functools.partial(substitute, transposed=False), functools.partial(substitute, transposed=True)
 
 
@@ -188,7 +209,11 @@ def _inv_by_spectra(x: Sum | KroneckerSum) -> Result:
 @slogdet.kernel(Sum, when=_is_solved, before="of_low_rank")
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _slogdet_by_spectra(x: Sum | KroneckerSum) -> tuple[Dense, ...]:
-    results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
+    parts, known = _parts(x, "linalg.slogdet"), _promised(x)
+    if known is not None:
+        results = promised_factors.slogdet(*parts, known=known)
+    else:
+        results = kronecker_determinants.slogdet(*parts, hermitian=_is_hermitian(x))
     return tuple(Dense.make((part,)) for part in results)
 
 
@@ -199,13 +224,17 @@ det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------
 
 
-@eigvalsh.kernel(Sum, when=_is_shifted)
+def _has_real_spectrum(x: Sum) -> bool:
+    return _is_shifted(x) or _promised(x) is not None
+
+
+@eigvalsh.kernel(Sum, when=_has_real_spectrum)
 def _eigvalsh_sum(x: Sum) -> Dense:
     product, number = cast("Terms", _terms(x))
     return Dense.make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
 
 
-@eigh.kernel(Sum, when=_is_shifted)
+@eigh.kernel(Sum, when=_has_real_spectrum)
 def _eigh_sum(x: Sum) -> tuple[Dense, Array]:
     product, number = cast("Terms", _terms(x))
     values, vectors = eigh.dispatch(product)

@@ -44,6 +44,7 @@ from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
 from ..low_rank.array import LowRank, low_rank
 from ..permutation.ordered import in_order
+from . import promised_factors
 from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_factors, kronecker, transformed
 from .factors import of_each_factor, of_factor
 
@@ -194,30 +195,29 @@ def _eig_kronecker(x: Kronecker) -> tuple[Dense, Array]:
     return Dense.make((kronecker_factors.products(v.dense_data() for v in values),)), kronecker(*vectors)
 
 
-def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
-    """The eigenvalues, or NaN if more than one factor is not Hermitian.
+def _unknown(x: Kronecker) -> list[Array]:
+    """The factors that are not known to be Hermitian, if these are two or more."""
+    unknown = [] if has_hermitian_factors(x) else [f for f in x.factors if not is_hermitian(f)]
+    return unknown if len(unknown) > 1 else []
 
-    With the Hermitian and antihermitian parts H and S of the factors, the Hermitian part of a product is ``H ⊗ H + S ⊗
-    S``. It has the spectrum of ``H ⊗ H`` only if ``S ⊗ S`` is negligible.
-    """
-    unknown = [f for f in x.factors if not is_hermitian(f)]
-    if len(unknown) < 2 or has_hermitian_factors(x):
+
+def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
+    """The eigenvalues, or NaN if more than one factor is not Hermitian."""
+    unknown = _unknown(x)
+    if not unknown:
         return values
-    shares = []
-    for f in unknown:
-        data = lax.stop_gradient(f.dense_data())
-        whole, part = (jnp.sum(jnp.square(jnp.abs(a)), axis=(-2, -1)) for a in (data, (data - data.mT.conj()) / 2))
-        shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
-    ordered = jnp.sort(jnp.stack(shares), axis=0)
-    fits = ordered[-1] * ordered[-2] <= 100 * jnp.finfo(x.dtype).eps
-    checked: jax.Array = nan_unless(fits[..., None], values)
+    checked: jax.Array = nan_unless(
+        promised_factors.are_hermitian([f.dense_data() for f in unknown])[..., None], values
+    )
     return checked
 
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
 def _eigvalsh_kronecker(x: Kronecker) -> Dense:
     values = kronecker_factors.products(v.dense_data() for v in of_each_factor(eigvalsh, x))
-    return Dense.make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
+    if _unknown(x):
+        values = promised_factors.eigenvalues([f.dense_data() for f in x.factors], values)
+    return Dense.make((jnp.sort(values, axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)

@@ -1,0 +1,116 @@
+"""Kronecker products that are promised to be Hermitian as a whole: their factors are, up to numbers of magnitude 1."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support import as_jax
+
+import structarrays as sa
+
+CASES = {
+    "symmetric": ("float64", (1, 1), 0.3),
+    "symmetric and definite": ("float64", (1, 1), 300.0),
+    "antisymmetric": ("float64", (1j, 1j), 0.3),
+    "antisymmetric and definite": ("float64", (1j, 1j), 300.0),
+    "three factors, two of them antisymmetric": ("float64", (1j, 1, -1j), 3.0),
+    "numbers i and i": ("complex128", (1j, 1j), 0.7),
+    "other numbers": ("complex128", (np.exp(0.3j), np.exp(-0.3j)), 0.7),
+    "numbers of product -1, definite": ("complex128", (np.exp(0.3j), -np.exp(-0.3j)), 500.0),
+}
+
+
+def hermitian_times(number, n, dtype, rng):
+    """A Hermitian matrix times a number of magnitude 1; the number i times an imaginary antisymmetric matrix is real."""
+    x = rng.normal(size=(n, n)) + (1j * rng.normal(size=(n, n)) if dtype == "complex128" else 0)
+    if dtype == "float64":
+        return x + x.T if number == 1 else x - x.T
+    return number * (x + x.conj().T)
+
+
+def kron(factors):
+    whole = factors[0]
+    for f in factors[1:]:
+        whole = np.kron(whole, f)
+    return whole
+
+
+@pytest.fixture(params=CASES)
+def case(request, rng):
+    dtype, numbers, shift = CASES[request.param]
+    factors = [hermitian_times(p, n, dtype, rng) for p, n in zip(numbers, (3, 4, 2), strict=False)]
+    what = "positive_definite" if "definite" in request.param else "hermitian"
+    dense = kron(factors)
+    dense = dense + shift * np.eye(len(dense))
+    return factors, shift, what, dense
+
+
+def whole(factors, shift, what):
+    product = sa.Kronecker(*factors)
+    return sa.assume(product + shift * sa.eye(product.shape[-1], dtype=product.dtype), what)
+
+
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("compiled", [False, True])
+def test_systems_determinants_and_eigenvalues(case, compiled, rng):
+    factors, shift, what, dense = case
+    run = jax.jit if compiled else lambda f: f
+    x, b = whole(factors, shift, what), (rng.normal(size=(len(dense), 2)) + 0 * dense[:1, :1])
+    with sa.densify("error"):
+        np.testing.assert_allclose(as_jax(run(sa.linalg.solve)(x, b)), np.linalg.solve(dense, b), rtol=1e-9, atol=1e-11)
+        for mine, numpys in zip(run(sa.linalg.slogdet)(x), np.linalg.slogdet(dense), strict=True):
+            np.testing.assert_allclose(as_jax(mine), numpys, rtol=1e-11)
+        expected = np.linalg.eigvalsh(dense)
+        np.testing.assert_allclose(as_jax(run(sa.linalg.eigvalsh)(x)), expected, atol=1e-11)
+        product = as_jax(run(sa.linalg.eigvalsh)(sa.Kronecker(*factors)))  # without a promise
+        np.testing.assert_allclose(product, expected - shift, atol=1e-11)
+
+
+@pytest.mark.each_parameter
+def test_gradients(case, rng):
+    factors, shift, what, dense = case
+    b = jnp.asarray(rng.normal(size=len(dense)) + 0 * dense[0, 0])
+
+    def value(solve, slogdet, matrix):
+        return lambda factors, shift: (
+            slogdet(matrix(factors, shift))[1] + jnp.vdot(b, solve(matrix(factors, shift), b)).real
+        )
+
+    def dense_of(factors, shift):
+        product = factors[0]
+        for f in factors[1:]:
+            product = jnp.kron(product, f)
+        return product + shift * jnp.eye(len(product))
+
+    mine = value(sa.linalg.solve, lambda x: [as_jax(v) for v in sa.linalg.slogdet(x)], lambda *args: whole(*args, what))
+    arguments = tuple(map(jnp.asarray, factors)), shift
+    found = jax.grad(mine, (0, 1))(*arguments)
+    expected = jax.grad(value(jnp.linalg.solve, jnp.linalg.slogdet, dense_of), (0, 1))(*arguments)
+    for f, e in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(f, e, atol=1e-8 * np.abs(e).max())
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_scaled_factors(scale, rng):
+    """The squares of elements neither overflow nor underflow."""
+    factors = [hermitian_times(1j, 3, "float64", rng) * scale, hermitian_times(1j, 4, "float64", rng) / scale]
+    dense = kron(factors) + 0.3 * np.eye(12)
+    x = whole(factors, 0.3, "symmetric")
+    np.testing.assert_allclose(as_jax(sa.linalg.solve(x, np.ones(12))), np.linalg.solve(dense, np.ones(12)), rtol=1e-9)
+
+
+def test_a_zero_factor(rng):
+    """The other factor may be any matrix, and the derivatives depend on it."""
+    zero, other = jnp.zeros((3, 3)), rng.normal(size=(4, 4))
+
+    def value(a):
+        return as_jax(sa.linalg.slogdet(whole([a, other], 0.3, "symmetric")).logabsdet)
+
+    assert float(value(zero)) == pytest.approx(12 * np.log(0.3))
+    np.testing.assert_allclose(jax.grad(value)(zero), np.eye(3) * np.trace(other) / 0.3, atol=1e-12)
+
+
+def test_general_factors_have_no_such_eigenvalues(rng):
+    """The Hermitian part of a product of general matrices is no product."""
+    x = sa.Kronecker(rng.normal(size=(3, 3)), rng.normal(size=(4, 4)))
+    assert np.isnan(as_jax(sa.linalg.eigvalsh(x))).all()
