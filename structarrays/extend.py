@@ -34,7 +34,7 @@ from ._core.families.factored import (
 from ._core.families.generator_array import GeneratorArray
 from ._core.families.join import holds, join_pair, meet_pair, restrict_to, same_structure
 from ._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations
-from ._functions.indexing import write_entries
+from ._functions.index_writes import write_entries
 from ._structures.composite.product import compose_pair
 
 __all__ = [

@@ -285,7 +285,7 @@ def test_single_writes_do_not_reach_other_arrays():
 
 
 def test_a_loop_of_writes_compiles_once_and_donates():
-    from structarrays._functions import indexing
+    from structarrays._functions import index_writes
 
     x = sa.zeros(1000)
     for i in range(
@@ -293,12 +293,12 @@ def test_a_loop_of_writes_compiles_once_and_donates():
     ):  # by a number of NumPy's and by one of JAX's, each into a buffer of its own and into one that is not
         x[i] = 1.0
         x[i] = x[i] + 1.0
-    compiled = indexing._write_box_donated._cache_size()
+    compiled = index_writes._write_box_donated._cache_size()
     assert compiled
     for i in range(1000):
         x[i] = float(i)
         x[i] = x[i] + 1.0
-    assert indexing._write_box_donated._cache_size() == compiled
+    assert index_writes._write_box_donated._cache_size() == compiled
     np.testing.assert_array_equal(np.asarray(x), np.arange(1000.0) + 1)
     y = sa.asarray(x, copy=True)
     x[0] = -1.0

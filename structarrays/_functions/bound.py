@@ -10,7 +10,8 @@ from .creation import zeros_like
 from .data_type import astype, view
 from .dense_form import to_dense
 from .elementwise import abs, negative, positive
-from .indexing import getitem, setitem
+from .index_writes import setitem
+from .indexing import getitem
 from .linalg.norms import trace
 from .linear_algebra import matrix_transpose
 from .manipulation import moveaxis, permute_dims, reshape, squeeze

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..._functions.elementwise import abs as abs
     from ..._functions.elementwise import negative as negative
     from ..._functions.elementwise import positive as positive
+    from ..._functions.index_writes import setitem as setitem
     from ..._functions.indexing import getitem as getitem
-    from ..._functions.indexing import setitem as setitem
     from ..._functions.linalg.norms import trace as trace
     from ..._functions.linear_algebra import matrix_transpose as matrix_transpose
     from ..._functions.manipulation import moveaxis as moveaxis

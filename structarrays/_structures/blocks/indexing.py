@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array import keys as indexing
-from ..._functions.indexing import index, write_entries, written
+from ..._functions.index_writes import write_entries, written
+from ..._functions.indexing import index
 from ..._numerics import bands as band_kernel
 from ..banded.indexing import single_entries
 from .array import Blocks

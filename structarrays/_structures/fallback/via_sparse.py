@@ -15,7 +15,8 @@ from ..._core.dispatch.call_arguments import any_traced
 from ..._core.families.batch import concat_pair
 from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_batch
-from ..._functions.indexing import _core_position, index, take, write_entries, written_entries
+from ..._functions.index_writes import write_entries, written_entries
+from ..._functions.indexing import _core_position, index, take
 from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
 from ..._functions.searching import argmax, argmin, nonzero_kernels
 from ..._functions.utility import diff

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 
 from ..._core.array import keys
-from ..._functions.indexing import write_entries, written
+from ..._functions.index_writes import write_entries, written
 from ..banded.array import Banded
 from ..banded.indexing import single_entries
 from .array import PeriodicBanded, at_offsets, on_ring

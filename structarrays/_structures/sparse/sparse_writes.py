@@ -12,7 +12,8 @@ import numpy as np
 from ..._core.array import keys as indexing
 from ..._core.array.dense import Dense
 from ..._core.dispatch import explicit
-from ..._functions.indexing import moves_axes, write_entries, written_entries
+from ..._functions.index_writes import write_entries, written_entries
+from ..._functions.indexing import moves_axes
 from . import numerics
 from . import sparse_host as host
 from .array import Sparse

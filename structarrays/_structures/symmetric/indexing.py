@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..._core.array import keys as indexing
-from ..._functions.indexing import index, write_entries, written
+from ..._functions.index_writes import write_entries, written
+from ..._functions.indexing import index
 from ..triangular.indexing import is_principal, places
 from .array import Mirrored
 

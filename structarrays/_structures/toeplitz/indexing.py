@@ -11,7 +11,8 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, allow_dense
 from ..._core.families.conditions import has_core
 from ..._functions.creation import tril, triu
-from ..._functions.indexing import index, write_entries, written_entries
+from ..._functions.index_writes import write_entries, written_entries
+from ..._functions.indexing import index
 from ..._functions.linalg import diagonal, matrix_transpose
 from ..._functions.manipulation import flip, roll
 from ..._numerics import toeplitz_entries

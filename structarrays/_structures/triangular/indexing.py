@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array import keys as indexing
-from ..._functions.indexing import index, write_entries, written
+from ..._functions.index_writes import write_entries, written
+from ..._functions.indexing import index
 from ..._numerics import packed_triangles as triangles
 from .array import Triangular
 
