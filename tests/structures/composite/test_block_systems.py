@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 from support import as_jax
 
@@ -16,33 +17,47 @@ def tridiagonal(n):
     return sa.tridiagonal(-np.ones(n - 1), 4 * np.ones(n), -np.ones(n - 1))
 
 
+def dense_tridiagonal(n, off=-1.0, diagonal=4.0):
+    return np.diag(np.full(n, diagonal)) + np.diag(np.full(n - 1, off), 1) + np.diag(np.full(n - 1, off), -1)
+
+
 def hessians(rng):
+    """Each with its dense form by NumPy or SciPy."""
     blocks = rng.standard_normal((N // 6, 6, 6))
     blocks = blocks @ blocks.swapaxes(-1, -2) + np.eye(6)
+    on_grid, weights = rng.uniform(1, 2, N), rng.uniform(1, 2, N)
+    laplacian = np.kron(dense_tridiagonal(20), np.eye(30)) + np.kron(np.eye(20), dense_tridiagonal(30))
     return {
-        "banded": tridiagonal(N),
-        "block diagonal": sa.BlockDiagonal(blocks),
-        "kronecker": sa.Kronecker(sa.eye(N // 6), blocks[0]),
-        "grid": sa.KroneckerSum(tridiagonal(20), tridiagonal(30)) + sa.Diagonal(rng.uniform(1, 2, N)),
-        "narrow Toeplitz": sa.Toeplitz([4.0, -1.0], [4.0, -1.0], shape=(N, N)),
-        "diagonal": sa.Diagonal(rng.uniform(1, 2, N)),
+        "banded": (tridiagonal(N), dense_tridiagonal(N)),
+        "block diagonal": (sa.BlockDiagonal(blocks), scipy.linalg.block_diag(*blocks)),
+        "kronecker": (sa.Kronecker(sa.eye(N // 6), blocks[0]), np.kron(np.eye(N // 6), blocks[0])),
+        "grid": (
+            sa.KroneckerSum(tridiagonal(20), tridiagonal(30)) + sa.Diagonal(on_grid),
+            laplacian + np.diag(on_grid),
+        ),
+        "narrow Toeplitz": (sa.Toeplitz([4.0, -1.0], [4.0, -1.0], shape=(N, N)), dense_tridiagonal(N)),
+        "diagonal": (sa.Diagonal(weights), np.diag(weights)),
     }
 
 
 def constraints(rng):
+    """Each with its dense form by NumPy or SciPy."""
     dense = np.where(rng.random((M, N)) < 0.005, rng.standard_normal((M, N)), 0) + np.eye(M, N)
+    on, below, factor = rng.standard_normal((100, 2, 6)), rng.standard_normal((99, 2, 6)), rng.standard_normal((2, 6))
+    blocks = scipy.linalg.block_diag(*on)
+    for i, block in enumerate(below):
+        blocks[2 * i + 2 : 2 * i + 4, 6 * i : 6 * i + 6] += block
     return {
-        "banded": sa.Banded([np.ones(M), -np.ones(M)], (0, 1), (M, N)),
-        "distant bands": sa.Banded([np.ones(M), -np.ones(M)], (0, 300), (M, N)),
-        "blocks": sa.BlockBanded([rng.standard_normal((100, 2, 6)), rng.standard_normal((99, 2, 6))], (0, -1)),
-        "kronecker": sa.Kronecker(sa.eye(100), rng.standard_normal((2, 6))),
-        "sparse": sa.interop.scipy.from_sparse(scipy.sparse.csr_array(dense)),
+        "banded": (sa.Banded([np.ones(M), -np.ones(M)], (0, 1), (M, N)), np.eye(M, N) - np.eye(M, N, 1)),
+        "distant bands": (sa.Banded([np.ones(M), -np.ones(M)], (0, 300), (M, N)), np.eye(M, N) - np.eye(M, N, 300)),
+        "blocks": (sa.BlockBanded([on, below], (0, -1)), blocks),
+        "kronecker": (sa.Kronecker(sa.eye(100), factor), np.kron(np.eye(100), factor)),
+        "sparse": (sa.interop.scipy.from_sparse(scipy.sparse.csr_array(dense)), dense),
     }
 
 
 def systems(rng, hessian, constraint):
-    h, g = hessians(rng)[hessian], constraints(rng)[constraint]
-    dense_h, dense_g = np.asarray(h.to_jax()), np.asarray(g.to_jax())
+    (h, dense_h), (g, dense_g) = hessians(rng)[hessian], constraints(rng)[constraint]
     return sa.Block([[h, g.mT], [g, None]]), np.block([[dense_h, dense_g.T], [dense_g, np.zeros((M, M))]])
 
 
@@ -96,8 +111,7 @@ def test_many_rows_take_no_dense_form():
 
 
 def test_derivatives(rng):
-    g = constraints(rng)["banded"]
-    dense_g = jnp.asarray(g.to_jax())
+    g, dense_g = constraints(rng)["banded"]
     weights = jnp.asarray(rng.standard_normal(N + M))
 
     def objective(diagonal):
@@ -116,12 +130,53 @@ def test_derivatives(rng):
     np.testing.assert_allclose(gradient, jax.grad(by_jax)(diagonal), rtol=1e-8, atol=1e-10)
 
 
+HARD = {
+    "tiny": (1e-12, 4.0),
+    "huge": (1e12, 4.0),
+    "extreme": (1e150, 4.0),
+    "Neumann": (1.0, 2.0),  # singular without the constraints
+    "nearly singular": (1.0, 2.0 + 1e-9),
+    "graded": (np.logspace(-8, 8, N), 4.0),
+}
+
+
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_inputs(kind):
+    """The backward error stays at rounding, eager and compiled."""
+    scale, middle = HARD[kind]
+    scale = np.sqrt(np.broadcast_to(scale, N))
+    diagonal = np.full(N, middle)
+    if kind in ("Neumann", "nearly singular"):
+        diagonal[[0, -1]] -= 1
+    h = dense_tridiagonal(N, diagonal=0.0) + np.diag(diagonal)
+    h = scale[:, None] * h * scale
+    g = np.eye(M, N) - np.eye(M, N, 1)
+    g[-1] = np.where(np.arange(N) == N - 1, 1.0, 0.0)  # fixes the constant
+    dense = np.block([[h, g.T], [g, np.zeros((M, M))]])
+    bands = sa.tridiagonal(np.diag(h, -1), np.diag(h), np.diag(h, 1))
+    constraint = sa.interop.scipy.from_sparse(scipy.sparse.csr_array(g))
+    x = sa.Block([[bands, constraint.mT], [constraint, None]])
+    wavy = (-1.0) ** np.arange(N + M)
+    for b in (np.ones(N + M), wavy, np.linspace(0, 1, N + M), np.eye(N + M)[0]):
+        for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve)):
+            with sa.densify("error"):
+                solution = as_jax(solve(x, jnp.asarray(b)))
+            rest = np.abs(dense @ solution - b)
+            assert np.all(rest <= 1e-12 * (np.abs(dense) @ np.abs(solution)).max())
+    with sa.densify("error"):
+        sign, logabsdet = map(as_jax, sa.linalg.slogdet(x))
+    expected = np.linalg.slogdet(dense)
+    assert float(sign) == expected[0]
+    assert float(logabsdet) == pytest.approx(expected[1], rel=1e-9)
+
+
 def test_nested_blocks(rng):
     x, dense = systems(rng, "banded", "kronecker")
     nested = sa.Block([[x, None], [None, tridiagonal(100)]])
     rows = N + M
     both = np.zeros((rows + 100, rows + 100))
-    both[:rows, :rows], both[rows:, rows:] = dense, np.asarray(tridiagonal(100).to_jax())
+    both[:rows, :rows], both[rows:, rows:] = dense, dense_tridiagonal(100)
     with sa.densify("error"):
         solution = as_jax(sa.linalg.solve(nested, jnp.ones(rows + 100)))
     np.testing.assert_allclose(solution, np.linalg.solve(both, np.ones(rows + 100)), rtol=1e-9, atol=1e-10)
