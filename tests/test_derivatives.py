@@ -160,6 +160,7 @@ BASES = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", BASES)
 def test_jacfwd_and_hessian_of_sums(name):
     """`jax.vmap` maps the flags of `jax.lax.custom_linear_solve`. `jax.jacfwd` refuses values that depend on mapped ones."""

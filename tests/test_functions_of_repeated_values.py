@@ -40,6 +40,7 @@ def change(rng, kind):
     return b + b.T
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("function", ["eigvalsh", "svdvals", "eigvals"])
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("kind", ["any", "opposite"])
@@ -68,6 +69,7 @@ def compiled(*functions):
     return np.array(jax.jit(lambda s: [order(s) for order in orders])(0.0))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 def test_functions_of_simple_values(dtype, rng):
     """Right where other values are repeated: linear functions in all orders, others in forward over reverse mode."""
@@ -95,6 +97,7 @@ def test_functions_of_simple_values(dtype, rng):
     np.testing.assert_allclose(jax.jit(jax.hessian(lambda s: jnp.log(largest(s))))(0.0), expected, rtol=tolerance)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
 @pytest.mark.parametrize("order", [2, -2])
 def test_norms_of_the_largest_and_the_smallest_value(order, shape, rng):

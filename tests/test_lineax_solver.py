@@ -99,6 +99,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("adjoint", [False, True])
 def test_solutions_are_those_of_dense_matrices(name, adjoint, rng):
@@ -174,6 +175,7 @@ def test_a_matrix_without_structure_follows_the_policy(rng):
         close(solved(sa.interop.lineax.operator(T), b), np.linalg.lstsq(np.asarray(T), b)[0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["square", "tall", "wide"])
 def test_derivatives_and_vmap(name, rng):
     shape = OPERATORS[name].in_structure().shape
@@ -252,6 +254,7 @@ def test_optimistix(name, method, rng):
     close(flat(jax.flatten_util.ravel_pytree(ours.value)[0]), found.x, 1e-6)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["trend", "trajectory", "offset"])
 def test_large_problems(name, rng):
     """A Jacobian of n = 2,000 unknowns or more, against Gauss and Newton's method with sparse matrices of SciPy."""

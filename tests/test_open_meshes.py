@@ -64,6 +64,7 @@ def keys(rng, ndim):
         )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_meshes(name, rng):
     x = structures(rng)[name]

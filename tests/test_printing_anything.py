@@ -78,14 +78,13 @@ def test_any_leaves(name):
             y = tree.unflatten(chosen)
             if kind == "None" and y._value[0][-1] is None and "background" in name and chosen[0] is not None:
                 continue  # an array without a background
-            for text in (repr(y), str(y), f"{y}", y._repr_html_()):
+            short, html = repr(y), y._repr_html_()
+            for text in (short, str(y), html):
                 assert type(x).__name__ in text or "dimensions" in kind or kind in ("texts", "objects"), (kind, text)
                 assert len(text) < 10_000
             if kind in SHOWN:
-                assert SHOWN[kind] in repr(y), (kind, repr(y))
-                assert SHOWN[kind] in y._repr_html_().replace("&#x27;", "'").replace("&lt;", "<").replace(
-                    "&gt;", ">"
-                ), kind
+                assert SHOWN[kind] in short, (kind, short)
+                assert SHOWN[kind] in html.replace("&#x27;", "'").replace("&lt;", "<").replace("&gt;", ">"), kind
         if isinstance(y, sa.Array) and x._value[0] != ():  # parts of parts, too
             z = jax.tree.map(make, x, is_leaf=lambda part: part is not x and isinstance(part, sa.Array))
             repr(z), str(z), z._repr_html_()

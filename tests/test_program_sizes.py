@@ -60,6 +60,7 @@ def band(w):
     return sa.Banded([np.ones(N - abs(k)) for k in range(-w, w + 1)], range(-w, w + 1), (N, N))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiled", [False, True])
 def test_solvers_of_nested_blocks_grow_with_the_blocks(compiled):
     """Each level doubles the blocks, and each block is in the residual of every level above it: levels times blocks."""

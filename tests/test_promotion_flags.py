@@ -144,6 +144,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_derivatives_and_batches_of_compiled_functions(name):
     """Rules of derivatives and batches are evaluated after the function was compiled, in the context of the user."""

@@ -159,6 +159,7 @@ def test_scan_over_rows_and_backwards():
     agrees(lambda A: lax.scan(lambda c, row: (c + row.sum(), row * c), 0.5, A, reverse=True, unroll=2), T)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scan_over_a_stack_in_both_directions(reverse):
     """The order counts: no two of the rounds commute."""

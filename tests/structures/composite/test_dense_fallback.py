@@ -64,6 +64,7 @@ ORACLES = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("function", ORACLES)
 @pytest.mark.parametrize("name", MATRICES)
 def test_eager_and_compiled_results_agree_with_numpy(name, function, rng):
@@ -80,6 +81,7 @@ def test_eager_and_compiled_results_agree_with_numpy(name, function, rng):
             np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("function", [solution, log_determinant])
 def test_derivatives(function, rng):
     """Derivatives forward and in reverse, compiled, with and without ``vmap``, equal JAX's derivatives of the dense form."""
@@ -140,6 +142,7 @@ def test_policy_forbids_the_dense_form(rng):
         assert np.all(np.isfinite(jax.jit(solution)(x)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiled", [False, True])
 def test_solutions_that_lose_digits_are_replaced_by_solutions_of_the_dense_form(compiled, rng):
     """Refinement leaves up to 70 rounding errors for these matrices. They are accepted only where the dense form is forbidden."""
@@ -173,6 +176,7 @@ def test_large_matrices_reserve_no_memory_for_the_dense_form():
         assert memory < 100 * 8 * n
 
 
+@pytest.mark.slow
 def test_large_stacks_reserve_no_memory_for_the_dense_forms():
     count, n = 20, 1000  # each dense form alone would be small enough
     x = jax.eval_shape(lambda d: sa.Block([[sa.Diagonal(d), None], [None, sa.Diagonal(d)]]) + 1.0, jnp.ones((count, n)))
@@ -220,6 +224,7 @@ def test_determinants_of_toeplitz_matrices(make, rng):
         np.testing.assert_allclose(found[1], logarithm, rtol=0, atol=tolerance)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [geometric, random_geometric])
 def test_derivatives_of_determinants_of_toeplitz_matrices(make, rng):
     """Of the logarithm, where the dense form gives it: ``tr(A^-1 dA)``, forwards, in reverse, mapped."""

@@ -664,6 +664,7 @@ def bases_of_sums(rng, n=120):
     return [*pairs, (diagonal, constant), (permutation, 3 * constant)]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("place", range(6))
 def test_a_sum_has_one_base_in_any_order_of_its_terms(place, rng):
     """The expected solution is that of NumPy. PageRank with dangling nodes has such a matrix."""

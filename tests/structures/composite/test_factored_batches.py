@@ -13,6 +13,7 @@ CLASSES = (sa.LowRank, sa.Kronecker, sa.KroneckerSum, sa.Sum, sa.Product, sa.Inv
 FUNCTIONS = ("sum", "mean", "var", "std", "prod", "max", "min")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("structure", CLASSES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_over_batch_axes(structure, name):

@@ -81,6 +81,7 @@ def test_equivalence():
     assert {"matmul", "matrix_transpose", "add", "conj"} <= set(report.kept)
 
 
+@pytest.mark.slow
 def test_derivatives():
     functions = ["add", "exp", "matmul", "matrix_transpose", "sum", "mean", "linalg.solve", "__getitem__", "concat"]
     check_structure(Decaying, draw, functions=functions, modes=["derivative"]).raise_if_wrong()

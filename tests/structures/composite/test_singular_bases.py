@@ -87,6 +87,7 @@ def functions(x, right):
     return sign, logabsdet, sa.linalg.solve(x, right)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", MATRICES)
 def test_determinants_and_solutions(kind, rng):
     compiled = jax.jit(functions)
@@ -100,6 +101,7 @@ def test_determinants_and_solutions(kind, rng):
             check(x, right, *eager)
 
 
+@pytest.mark.slow
 def test_a_stack_of_regular_and_singular_bases(rng):
     weights = rng.uniform(1, 2, (4, N - 1))
     bases = [laplacian(w) for w in weights]
@@ -136,6 +138,7 @@ def test_single_precision(rng):
     check(x, right, *jax.jit(functions)(x, right))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_path_has_one_spanning_tree(compiled):
     """By the theorem of Kirchhoff the determinant of its Laplacian with 1/n added is n."""
@@ -152,6 +155,7 @@ def test_a_large_path():
         assert abs(float(sa.linalg.slogdet(x).logabsdet) - np.log(n)) < 1e-4  # the condition number is 4e9
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("kind", ["weights + 1/n", "generator + random", "components", "zeros", "regular"])
 @pytest.mark.parametrize("mode", ["jit", "vmap"])

@@ -325,6 +325,7 @@ def mixed_model(rng, groups=80, repeats=5):
     return blocks, design.toarray(), shuffled, rng.standard_normal(groups * repeats)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["block diagonal", "sparse"])
 def test_covariance_of_a_mixed_model(rng, kind):
     blocks, dense, shuffled, y = mixed_model(rng)

@@ -98,6 +98,7 @@ def whole(factors):
 NAMES = list(pairs(np.random.default_rng(0)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_systems_and_determinants(name, rng):
     x, factors = pairs(rng)[name]
@@ -124,6 +125,7 @@ def test_systems_and_determinants(name, rng):
     np.testing.assert_allclose(sa.linalg.inv(x) @ b, np.linalg.solve(dense, b), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("noise", [(1, 1, -1, 1), (1, -1, -1, 1), (1, 0, 1, 1)])
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_indefinite_noise(noise, dtype, rng):
@@ -155,6 +157,7 @@ def test_scales_of_the_noise(scale, rng):
     np.testing.assert_allclose(sa.linalg.slogdet(x)[1], np.linalg.slogdet(dense)[1], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives(rng):
     """The log-likelihood of a Gaussian process with several tasks, against JAX on dense arrays."""
     kt, kx, noise, weights = definite(rng, 4), definite(rng, 6), rng.uniform(0.5, 1, 4), rng.uniform(0.5, 1, 6)

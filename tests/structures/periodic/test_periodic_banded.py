@@ -253,6 +253,7 @@ def test_writes_change_no_other_array():
     np.testing.assert_array_equal(np.asarray(stack)[:, 0, N - 1], [3.0, 4.0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("function", ["solve", "slogdet", "product", "eigvalsh"])
 def test_derivatives(function):
     """Forward and backward, of diagonals in the corners, too, against central differences."""

@@ -91,6 +91,7 @@ def test_a_band_without_diagonals(convert):
         assert convert(sa.Banded([], [], (n, n))).nnz == 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["tridiagonal", "wide", "far apart"])
 def test_sparse_forms_of_batches_and_their_derivatives(name, rng):
     x = band(name, rng, batch=(2,))

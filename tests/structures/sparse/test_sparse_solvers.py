@@ -404,6 +404,7 @@ def test_gradient_has_the_structure(system):
     assert gradient.nnz == a.nnz
 
 
+@pytest.mark.costly
 def test_second_derivatives_of_solve(system):
     a, data, b = system
 
@@ -617,6 +618,7 @@ def combinations():
     yield "block tridiagonal", sa.block_tridiagonal(lower, diag, upper), blocks
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", list(combinations()), ids=lambda case: case[0])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_combinations(case, jitted):

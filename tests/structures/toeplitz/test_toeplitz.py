@@ -291,6 +291,7 @@ def numbers(rng, shape, dtype, special=False):
     return values.astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "uint8"])
 def test_products_with_dense_matrices(dtype, rng):
