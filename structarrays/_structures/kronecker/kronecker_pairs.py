@@ -11,7 +11,8 @@ If the definite factors belong to different terms, the matrix in the middle is a
 Both have closed forms (`kronecker_spectra`). Negative definite diagonal factors change the signs in the middle. The eigenvalues of
 :math:`B_i` solve the generalized eigenvalue problem :math:`A_i z = \lambda D_i z`.
 
-If some :math:`A_i` is not known to be Hermitian, :math:`B_i = D_i^{-1} A_i`, and the factor on the left is :math:`D_1 \otimes D_2`.
+If the sum is not known to be Hermitian, and some :math:`A_i` is not, :math:`B_i = D_i^{-1} A_i`, and the factor on the left is
+:math:`D_1 \otimes D_2`.
 
 References: R. E. Lynch, J. R. Rice, D. H. Thomas, "Direct solution of partial difference equations by tensor product methods", Numerische
 Mathematik 6 (1964), for mass matrices; B. Rakitsch, C. Lippert, K. Borgwardt, O. Stegle, "It is all in the noise: Efficient multi-task
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """For each axis the term with the definite factor, and whether the other factors are known to be Hermitian."""
+    """For each axis the term with the definite factor, and whether the other factors, or the whole, are known to be Hermitian."""
 
     terms: tuple[int, ...]
     hermitian: bool
@@ -76,7 +77,7 @@ def _choice(x: Sum) -> Choice | None:
         for terms in choices:
             if all(known(pair[t]) for pair, t in zip(pairs, terms, strict=True)):
                 others = (pair[1 - t] for pair, t in zip(pairs, terms, strict=True))
-                choice = Choice(terms, all(map(is_hermitian, others)))
+                choice = Choice(terms, all(map(is_hermitian, others)) or is_hermitian(x))
                 if choice.hermitian or has_schur():
                     return choice
     return None
@@ -124,8 +125,8 @@ def _factored(x: Sum, name: str) -> PairFactors:
     else:
         one = Identity.make((chain(jnp.multiply, signs), None), x.shape[-2:])
         middle = Sum.make((Kronecker.make(tuple(parts)), one))
-    if choice.hermitian and POSITIVE_DEFINITE in x.assumptions:
-        middle = middle.assuming(IMPLIED[POSITIVE_DEFINITE])
+    if choice.hermitian:
+        middle = middle.assuming(IMPLIED[POSITIVE_DEFINITE] if POSITIVE_DEFINITE in x.assumptions else _hermitian(x))
     right = Kronecker.make(tuple(map(_adjoint, left))) if choice.hermitian else None
     return PairFactors(Kronecker.make(tuple(left)), middle, right, Kronecker.make(tuple(definite)))
 
@@ -168,12 +169,18 @@ def _root(definite: Any, sign: jax.Array) -> Array:
 
 
 def _quotient(left: Array, x: Array, hermitian: bool) -> Array:
-    """``L⁻¹ A L⁻ᴴ``, known to be Hermitian, or ``L⁻¹ A``."""
+    """``L⁻¹ A L⁻ᴴ``, known to be Hermitian if A is, or ``L⁻¹ A``."""
     quotient: Array = solve.dispatch(left, x)[0]
     if not hermitian:
         return quotient
+    # (L⁻¹ (L⁻¹ A)ᴴ)ᴴ; the last step changes nothing if A is Hermitian
     quotient = solve.dispatch(left, _adjoint(quotient))[0]
-    return quotient.assuming(IMPLIED["hermitian"] if x.dtype.kind == "c" else MARKS)
+    return quotient.assuming(_hermitian(x)) if is_hermitian(x) else _adjoint(quotient)
+
+
+def _hermitian(x: Array) -> frozenset[str]:
+    """The assumptions about a Hermitian matrix of the data type of x."""
+    return IMPLIED["hermitian"] if x.dtype.kind == "c" else MARKS
 
 
 # ---- linear systems and determinants -----------------------------------------------------------------------------------

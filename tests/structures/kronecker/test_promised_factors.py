@@ -114,3 +114,50 @@ def test_general_factors_have_no_such_eigenvalues(rng):
     """The Hermitian part of a product of general matrices is no product."""
     x = sa.Kronecker(rng.normal(size=(3, 3)), rng.normal(size=(4, 4)))
     assert np.isnan(as_jax(sa.linalg.eigvalsh(x))).all()
+
+
+# ---- two products ------------------------------------------------------------------------------------------------------
+
+PAIRS = {
+    "symmetric": ("float64", (1, 1), 1.0),
+    "symmetric and definite": ("float64", (1, 1), 100.0),
+    "antisymmetric": ("float64", (1j, 1j), 1.0),
+    "antisymmetric and definite": ("float64", (1j, 1j), 100.0),
+    "other numbers": ("complex128", (np.exp(0.3j), np.exp(-0.3j)), 1.0),
+}
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["one definite product", "a definite factor of each product"])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_pairs_of_products(kind, across, rng):
+    """A sum of two products, with a definite factor on each axis, that is promised to be Hermitian as a whole."""
+    dtype, numbers, size = PAIRS[kind]
+    if across:  # then each factor is Hermitian
+        numbers = (1, 1)
+    first = [hermitian_times(p, n, dtype, rng) for p, n in zip(numbers, (3, 4), strict=True)]
+    second = [x @ x.conj().T + size * np.eye(len(x)) for x in map(np.copy, first)]
+    if across:
+        first[1], second[1] = second[1], first[1]
+        first[0] = first[0] + 100 * np.eye(3) * ("definite" in kind)
+        second[1] = second[1] + 100 * np.eye(4) * ("definite" in kind)
+    dense = np.kron(*first) + np.kron(*second)
+    b = rng.normal(size=12) + 0 * dense[0]
+
+    def matrix(first, second):
+        definite = [second[0], first[1] if across else second[1]]
+        definite = [sa.assume(sa.asarray(x), "positive_definite") for x in definite]
+        terms = ([first[0], definite[1]], [definite[0], second[1]]) if across else (first, definite)
+        total = sa.Kronecker(*terms[0]) + sa.Kronecker(*terms[1])
+        return sa.assume(total, "positive_definite" if "definite" in kind else "hermitian")
+
+    x = matrix(first, second)
+    with sa.densify("error"):
+        for run in (lambda f: f, jax.jit):
+            np.testing.assert_allclose(as_jax(run(sa.linalg.solve)(x, b)), np.linalg.solve(dense, b), rtol=1e-9)
+            for mine, numpys in zip(run(sa.linalg.slogdet)(x), np.linalg.slogdet(dense), strict=True):
+                np.testing.assert_allclose(as_jax(mine), numpys, rtol=1e-10)
+    mine = jax.grad(lambda a: as_jax(sa.linalg.slogdet(matrix([a, first[1]], second)).logabsdet))(jnp.asarray(first[0]))
+    expected = jax.grad(
+        lambda a: jnp.linalg.slogdet(jnp.kron(a, first[1]) + jnp.kron(second[0], jnp.asarray(second[1])))[1]
+    )(jnp.asarray(first[0]))
+    np.testing.assert_allclose(mine, expected, atol=1e-9 * np.abs(expected).max())
