@@ -459,6 +459,24 @@ def test_integer_powers_are_exact():
         )
 
 
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_large_powers_of_integers_wrap_around(dtype):
+    """JAX uses the exponent modulo 64."""
+    base = np.array([0, 1, 2, 3, 5, 10, 255 if dtype[0] == "u" else -1, 7], dtype)
+    exponents = np.array([0, 1, 5, 63, 64, 65, 100, 127], dtype)
+    with np.errstate(over="ignore"):
+        wanted = base[:, None] ** exponents
+        largest = base ** np.array(np.iinfo(dtype).max, dtype)
+    for run in (lambda f: f, jax.jit):
+        found = run(sa.pow)(sa.asarray(base[:, None]), sa.asarray(exponents))
+        assert_same(found, wanted, f"{dtype} ** {dtype}")
+        assert_same(run(sa.pow)(sa.asarray(base), np.array(np.iinfo(dtype).max, dtype)), largest, dtype)
+        for i, n in enumerate(exponents.tolist()):
+            assert_same(run(lambda x, n=n: x**n)(sa.asarray(base)), wanted[:, i], f"{dtype} ** {n}")
+            assert_same(run(lambda x, n=n: x**n)(sa.Diagonal(base)), np.diag(base) ** np.array(n, dtype), f"{n}")
+
+
 # ---- clip ----------------------------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,7 @@ from structarrays._numerics import banded_elimination as banded
 from structarrays._numerics import dense_matrix_functions as matrix_functions
 from structarrays._numerics import indefinite_factors as indefinite
 from structarrays._numerics import toeplitz_entries as toeplitz
+from structarrays._numerics.integer_powers import repeated_squaring
 from structarrays._structures.banded import band_products
 from structarrays._structures.banded.diagonal import Diagonal
 from structarrays._structures.blocks import block_determinants, block_tridiagonal
@@ -351,6 +352,7 @@ add("largest of a column", lambda x: sa.max(x, axis=0), low_rank, temporary=40, 
 product = sa.Product(sa.Circulant(np.ones(N)), band)
 add("diagonal of a product", sa.linalg.diagonal, product, temporary=200, passes=500)
 add("products of rows", lambda x, y: (x * x).u @ y, sa.LowRank(np.ones((N, 5)), np.ones((N, 5))), np.ones((25, 3)))
+add("powers of integers", repeated_squaring, integers(N), integers(N), passes=300)
 add("norm of an inverse", estimates.norm, sa.Inverse(band), temporary=8, passes=60)
 columns = np.ones((N, 8))
 add("products modulo n", functools.partial(fourier._product_modulo, n=70_001), integers(N), integers(N))

@@ -28,6 +28,7 @@ from .._core.families.reduction_rule import (
 )
 from .._numerics import dense_statistical
 from .._numerics.flags import custom_jvp
+from .._numerics.integer_powers import repeated_squaring
 from .._numerics.symbolic import as_number, is_dimension, power
 
 if TYPE_CHECKING:
@@ -86,20 +87,10 @@ def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
     shape = jnp.broadcast_shapes(value.shape, count.shape)
     value, count = jnp.broadcast_to(value, shape), jnp.broadcast_to(jnp.maximum(count, 0), shape)
     inexact = jnp.issubdtype(value.dtype, jnp.inexact)
-    return _differentiable_power(value, count) if inexact else _repeated_squaring(value, count)
+    return _differentiable_power(value, count) if inexact else repeated_squaring(value, count)
 
 
-def _repeated_squaring(value: jax.Array, count: jax.Array) -> jax.Array:
-    # A loop: XLA of jaxlib 0.12 does not finish compiling the unrolled steps (docs/design/jax_bugs.md).
-    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        result, value, count = state
-        return jnp.where(count & 1 == 1, result * value, result), value * value, count >> 1
-
-    start = jnp.ones_like(value), value, count
-    return jax.lax.while_loop(lambda state: jnp.any(state[2] > 0), step, start)[0]
-
-
-_differentiable_power = custom_jvp(_repeated_squaring)
+_differentiable_power = custom_jvp(repeated_squaring)
 
 
 @_differentiable_power.defjvp

@@ -14,6 +14,7 @@ from jax import Array
 
 from . import complex_functions, quotients
 from .flags import custom_jvp
+from .integer_powers import repeated_squaring
 
 # ---- of jax.numpy ----------------------------------------------------------------------------------------------------
 
@@ -145,6 +146,9 @@ def positive(x: Array, /) -> Array:
 
 def pow(x1: Array, x2: Array, /) -> Array:
     """``x1 ** x2``; a complex zero to a power with a positive real part is zero."""
+    if jnp.issubdtype(x1.dtype, jnp.integer) and jnp.issubdtype(x2.dtype, jnp.integer):
+        # JAX uses the exponent modulo 64. A negative exponent is undefined; zero is JAX's result.
+        return jnp.where(x2 < 0, 0, repeated_squaring(x1, x2)).astype(x1.dtype)
     if not _is_complex(x1):
         return jnp.power(x1, x2)
     zero = x1 == 0
