@@ -11,6 +11,7 @@ from __future__ import annotations
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
+from .._core.families.neutral_zero import Additive
 
 
 @elementwise_function(kinds="numeric", zero=True, result="real")
@@ -28,13 +29,14 @@ def abs(x: ArrayLike, /) -> Array:
     return dense_elementwise.abs(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, made=Additive)
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Add arrays, element-wise.
 
     Notes
     -----
-    A number or a `Fill` next to a structured array is added to its background value.
+    A number or a `Fill` next to a structured array is added to its background value. The Python numbers 0 and 0.0 leave the structure as it
+    is, so that ``sum([x, y])`` has the structure of ``x + y``.
 
     Examples
     --------
@@ -245,7 +247,7 @@ def square(x: ArrayLike, /) -> Array:
     return dense_elementwise.square(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, made=Additive)
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Subtract arrays, element-wise.
 

@@ -198,6 +198,7 @@ def elementwise_function(
     exact: bool = False,
     compares: bool = False,
     result: DataType = "same",
+    made: type[ElementwiseArrayFunction[Any]] = ElementwiseArrayFunction,
 ) -> Callable[[Callable[P, Array]], ElementwiseArrayFunction[P]]:
     """Make the decorated formula an elementwise function.
 
@@ -216,6 +217,8 @@ def elementwise_function(
         Whether the function is a comparison: a Python integer may then lie outside the range of the operands' dtypes.
     result : {"same", "real", "bool"}
         The dtype of the result: the (promoted) dtype of the operands, the real dtype of their parts, or bool.
+    made : type
+        The class of the function.
 
     Notes
     -----
@@ -224,7 +227,7 @@ def elementwise_function(
 
     def decorate(formula: Callable[P, Array]) -> ElementwiseArrayFunction[P]:
         names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
-        function = ElementwiseArrayFunction(formula, names)
+        function: ElementwiseArrayFunction[P] = made(formula, names)
         function._declare(kinds, zero, absorbs, exact)
         function.compares = compares
         if formula.__doc__:  # there is none under `python -OO`
