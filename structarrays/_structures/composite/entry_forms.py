@@ -38,6 +38,7 @@ from ..._numerics.symbolic import is_symbolic, smaller
 from ..banded.array import Banded
 from ..banded.bandwidths import is_spread
 from ..sparse.array import Sparse
+from ..sparse.products import exact_product
 from ..sparse.sparse_joins import has_sparse_form, to_sparse
 from .product import Product
 from .sum import Sum, total
@@ -139,7 +140,9 @@ def _entry_form_product(x: Product) -> Array | None:
     for form in forms[1:]:
         if not result.stores_entries or matmul.choose((result, form), {}) is None:
             return None
-        result = matmul.dispatch(*common_batch(result, form))
+        pair = common_batch(result, form)
+        product = exact_product(*pair)
+        result = matmul.dispatch(*pair) if product is None else product
     return few(result)
 
 

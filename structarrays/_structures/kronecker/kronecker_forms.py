@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
+from ..._core.array.flattening import as_indices, barred, expand_indices
 from ..._core.array.sharing import jit
 from ..._core.dispatch.contexts import strong_zeros_policy
 from ..._core.families.factored import chain, in_either_order, merge_pair, stored
@@ -33,7 +34,7 @@ from ..composite.entry_forms import entry_form, entry_form_of, few, number_store
 from ..sparse import numerics
 from ..sparse.array import Sparse
 from ..sparse.sorted_entries import index_dtype
-from ..sparse.sparse_joins import full_sparse, to_sparse
+from ..sparse.sparse_joins import full_sparse, sparse_with_values
 from ..toeplitz.array import Toeplitz, is_narrow
 from .array import Kronecker, banded_product, is_scaled_identity
 from .kronecker_sum import KroneckerSum, as_sum
@@ -48,10 +49,12 @@ _GROWTH = 3
 as both."""
 
 
+def _stores_bands(x: Array) -> bool:
+    return (isinstance(x, Banded) and x.background is None) or (isinstance(x, Toeplitz) and is_narrow(x))
+
+
 def _is_banded(x: Array) -> bool:
-    return x.shape[-2] == x.shape[-1] and (
-        (isinstance(x, Banded) and x.background is None) or (isinstance(x, Toeplitz) and is_narrow(x))
-    )
+    return x.shape[-2] == x.shape[-1] and _stores_bands(x)
 
 
 def _is_sparse(x: Array) -> bool:
@@ -59,8 +62,10 @@ def _is_sparse(x: Array) -> bool:
 
 
 def _leading_banded(factors: Sequence[Array]) -> int:
-    """The number of banded factors before the first of another kind."""
-    return len(list(itertools.takewhile(_is_banded, factors)))
+    """The number of banded factors before the first of another kind. The first one may be rectangular."""
+    if not _stores_bands(factors[0]):
+        return 0
+    return 1 + len(list(itertools.takewhile(_is_banded, factors[1:])))
 
 
 def _absorbs(x: Kronecker | KroneckerSum) -> bool:
@@ -74,7 +79,7 @@ def _entry_form_kronecker(x: Kronecker) -> Array | None:
     if count == len(factors):
         return few(x.to_banded())
     others = factors[count:]
-    if any(map(_is_sparse, others)) or any(map(_is_banded, others)):
+    if any(_is_sparse(f) or _stores_bands(f) for f in others):
         return few(_sparse(factors))
     return few(_on_block_diagonals(factors[:count], others)) if count else None
 
@@ -95,8 +100,8 @@ def _sparse(factors: Sequence[Array]) -> Sparse:
 
 
 def _as_sparse(x: Array) -> Sparse:
-    if _is_banded(x):
-        return to_sparse(x.to_banded())
+    if _stores_bands(x):
+        return sparse_with_values(x.to_banded())
     return cast("Sparse", x) if _is_sparse(x) else full_sparse(x)
 
 
@@ -104,6 +109,8 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
     """The product of two sparse matrices. An entry is padding if one of its two factors is."""
     shape = tuple(a * b for a, b in zip(x.core_shape, y.core_shape, strict=True))
     dtype = index_dtype(shape)
+    if not (x.padded or y.padded or any(isinstance(c, jax.core.Tracer) for c in (*x.coords, *y.coords))):
+        return _product_of_patterns(x, y, shape, dtype)
     inside = _pairs(x.coords[0] < x.core_shape[0], y.coords[0] < y.core_shape[0], jnp.logical_and)
     coordinates = [
         jnp.where(inside, _pairs(a.astype(dtype) * n, b.astype(dtype), jnp.add), size)
@@ -112,6 +119,19 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
     data = _pairs(x.data, y.data, jnp.multiply)
     leaves = numerics.over_batch(functools.partial(numerics.sort_by, (0, 1)), data.ndim - 1)(data, *coordinates)
     return Sparse.make((*leaves, None), (shape, (0, 1), x.padded or y.padded))
+
+
+def _product_of_patterns(x: Sparse, y: Sparse, shape: tuple[int, ...], dtype: Any) -> Sparse:
+    """The product of two sparse matrices with static coordinates, which stay static. All matrices of a stack have the same ones."""
+    own, other = ([np.asarray(c)[(0,) * (c.ndim - 1)] for c in z.coords] for z in (x, y))
+    rows, columns = (
+        np.add.outer(a.astype(dtype) * n, b.astype(dtype)).ravel()
+        for a, b, n in zip(own, other, y.core_shape, strict=True)
+    )
+    order = np.lexsort((columns, rows))
+    data = _pairs(x.data, y.data, jnp.multiply)[..., barred(order)]
+    coordinates = [expand_indices(as_indices(c[order]), data.shape[:-1]) for c in (rows, columns)]
+    return Sparse.make((data, *coordinates, None), (shape, (0, 1), False))
 
 
 def _pairs(a: jax.Array, b: jax.Array, function: Callable[..., jax.Array]) -> jax.Array:

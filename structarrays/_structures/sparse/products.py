@@ -96,12 +96,20 @@ def _are_matrices(x1: Array, x2: Array) -> bool:
 @matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
 @matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
 def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
+    result = exact_product(x1, x2)
+    return NotImplemented if result is None else result
+
+
+def exact_product(x1: Array, x2: Array) -> Sparse | None:
+    """Return the product of two sparse forms with the exact number of entries; None if their coordinates are traced, or if another
+    product is better.
+    """
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
-        return NotImplemented
+        return None
     x1, x2 = (sparse_with_values(x) for x in (x1, x2))
     if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
-        return NotImplemented
+        return None
     return _exact_product(x1, x2)
 
 

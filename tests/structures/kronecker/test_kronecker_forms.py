@@ -400,3 +400,105 @@ def test_hard_inputs(name):
             scale = np.abs(dense).max() * np.abs(solution).max()
             assert np.abs(dense @ solution - b).max() < 1e-14 * scale
     np.testing.assert_allclose(as_jax(sa.linalg.slogdet(x)[1]), np.linalg.slogdet(dense)[1], rtol=1e-9)
+
+
+# ---- rectangular banded factors ----------------------------------------------------------------------------------------
+
+
+def difference(n, kind="banded"):
+    """Differences of n numbers and zeros at both ends, (n + 1, n)."""
+    if kind == "Toeplitz":
+        return sa.Toeplitz([1.0, -1.0], [1.0], shape=(n + 1, n))
+    return sa.Banded([np.ones(n), -np.ones(n)], (0, -1), (n + 1, n))
+
+
+def dense_difference(n):
+    return np.eye(n + 1, n) - np.eye(n + 1, n, -1)
+
+
+def flows(sizes, kind="banded"):
+    """The gradient along each axis of a grid, and its dense form."""
+    for axis, _ in enumerate(sizes):
+        parts = [difference(n, kind) if i == axis else sa.eye(n) for i, n in enumerate(sizes)]
+        dense = [dense_difference(n) if i == axis else np.eye(n) for i, n in enumerate(sizes)]
+        yield sa.Kronecker(*parts), _product(dense)
+
+
+def divergence(gradients, weights):
+    return sum(g.mT @ sa.Diagonal(w) @ g for g, w in zip(gradients, weights, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["banded", "Toeplitz"])
+@pytest.mark.parametrize("sizes", [(18, 17), (7, 6, 8)], ids=str)
+def test_weighted_gradients_on_a_grid(rng, sizes, kind):
+    """``Gᵀ W G`` with rectangular differences, as finite volumes and images have it."""
+    gradients, dense = zip(*flows(sizes, kind), strict=True)
+    weights = [jnp.asarray(rng.uniform(1, 2, len(g))) for g in dense]
+    rows = int(np.prod(sizes))
+    b = np.linspace(-1, 1, rows)
+
+    def matrix(weights):
+        return divergence(gradients, weights)
+
+    def by_numpy(weights):
+        return sum(g.T @ (np.asarray(w)[:, None] * g) for g, w in zip(dense, weights, strict=True))
+
+    expected = by_numpy(weights)
+    with sa.densify("error"):
+        for run in (lambda f: f, jax.jit):
+            solution = run(lambda w: sa.linalg.solve(matrix(w), jnp.asarray(b)))(weights)
+            np.testing.assert_allclose(as_jax(solution), np.linalg.solve(expected, b), rtol=1e-9, atol=1e-12)
+            logabsdet = run(lambda w: sa.linalg.slogdet(matrix(w)).logabsdet)(weights)
+            np.testing.assert_allclose(as_jax(logabsdet), np.linalg.slogdet(expected)[1], rtol=1e-12)
+        found = jax.jit(jax.grad(lambda w: as_jax(sa.linalg.slogdet(matrix(w)).logabsdet)))(weights)
+    inverse = np.linalg.inv(expected)
+    for gradient, g in zip(found, dense, strict=True):
+        np.testing.assert_allclose(gradient, np.einsum("ki,ij,kj->k", g, inverse, g), rtol=1e-9)
+
+
+def test_hard_weights(rng):
+    """Weights over many magnitudes, and zeros: the backward errors stay at rounding."""
+    gradients, dense = zip(*flows((18, 17)), strict=True)
+    for make in (
+        np.ones_like,
+        lambda x: 10 ** (12 * x - 6),
+        lambda x: np.where(x > 0.1, 1.0, 0.0),
+        lambda x: 1e-200 + 0 * x,
+    ):
+        weights = [make(rng.uniform(0, 1, len(g))) for g in dense]
+        matrix = sum(g.T @ (w[:, None] * g) for g, w in zip(dense, weights, strict=True))
+        for b in (np.ones(306), (-1.0) ** np.arange(306)):
+            with sa.densify("error"):
+                x = as_jax(sa.linalg.solve(divergence(gradients, weights), jnp.asarray(b)))
+            scale = np.abs(matrix).sum(axis=1).max() * np.abs(x).max() + 1
+            assert np.abs(matrix @ np.asarray(x) - b).max() <= 1e-13 * scale
+
+
+def test_forms_of_rectangular_factors(rng):
+    """The first factor may be rectangular in a banded form. Others give sparse forms, with constant coordinates."""
+    weight = sa.Diagonal(rng.uniform(1, 2, 31 * 30))
+    for first in (True, False):
+        parts = [difference(30), sa.eye(30)] if first else [sa.eye(30), difference(30)]
+        dense = _product([dense_difference(30), np.eye(30)] if first else [np.eye(30), dense_difference(30)])
+        g = sa.Kronecker(*parts)
+        matrix = g.mT @ weight @ g
+        expected = dense.T @ (np.asarray(weight.diag)[:, None] * dense)
+        assert ("Banded" if first else "Sparse") in str(sa.explain(sa.linalg.solve, matrix, jnp.ones(900)))
+        with sa.densify("error"):
+            np.testing.assert_allclose(
+                as_jax(sa.linalg.solve(matrix, jnp.ones(900))), np.linalg.solve(expected, np.ones(900)), rtol=1e-9
+            )
+
+
+def test_many_weighted_gradients():
+    sizes = (250, 240)
+    gradients = [sa.Kronecker(difference(250), sa.eye(240)), sa.Kronecker(sa.eye(250), difference(240))]
+    weights = [jnp.ones(g.shape[0]) for g in gradients]
+    second = [scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)) for n in sizes]
+    laplacian = scipy.sparse.kron(second[0], scipy.sparse.eye_array(240)) + scipy.sparse.kron(
+        scipy.sparse.eye_array(250), second[1]
+    )
+    b = np.ones(int(np.prod(sizes)))
+    with sa.densify("error"):
+        x = np.asarray(as_jax(jax.jit(lambda w: sa.linalg.solve(divergence(gradients, w), jnp.asarray(b)))(weights)))
+    np.testing.assert_allclose(laplacian @ x, b, rtol=1e-9)
