@@ -40,7 +40,7 @@ from ..._numerics.symbolic import estimated, smaller
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..fill.array import Fill
-from ..low_rank.array import LowRank, lines
+from ..low_rank.array import LowRank, lines, low_rank
 from ..permutation.array import Permutation
 from ..toeplitz.array import Toeplitz
 
@@ -75,7 +75,7 @@ class Product(Factored):
     Array
         A `Product`, unless the factors merge into one. Nested products are flattened. Identities become a scalar. Adjacent
         factors are multiplied if their product is no larger than both: diagonal and banded matrices, permutations, Kronecker
-        products with matching factors, low-rank matrices.
+        products with matching factors, low-rank matrices. Two thin dense factors become a `LowRank`.
 
     Raises
     ------
@@ -166,7 +166,6 @@ def _composed(x: Array, y: Array) -> Array | None:
 
 @compose_pair.kernel(Identity, Array, when=is_square_pattern)
 @compose_pair.kernel(Array, Identity, when=lambda x, y: is_square_pattern(y))
-@compose_pair.kernel(Dense, Dense)
 @compose_pair.kernel(Fill, Fill)
 @compose_pair.kernel(LowRank, Array)
 @compose_pair.kernel(Array, LowRank)
@@ -174,6 +173,12 @@ def _composed(x: Array, y: Array) -> Array | None:
 def _compose_pair_identity(x: Array, y: Array) -> Array:
     result: Array = matmul.dispatch(x, y)
     return result
+
+
+@compose_pair.kernel(Dense, Dense)
+def _compose_pair_dense(x: Dense, y: Dense) -> Array:
+    """Multiply, unless the factors are thin: then the product would be larger than both."""
+    return low_rank(x, matrix_transpose(y)) if pays_as_product((x, y)) else matmul.dispatch(x, y)
 
 
 @compose_pair.kernel(Fill, Array)

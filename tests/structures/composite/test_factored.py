@@ -126,6 +126,23 @@ def test_sums_are_canonical(rng):
     assert type(sa.Sum(d, d)) is sa.Banded
 
 
+def test_products_of_thin_dense_factors(rng):
+    """They are of low rank: a mask with a pattern needs their elements in the pattern alone."""
+    n = 20_000
+    q, k = rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
+    with sa.densify("error"):
+        scores = sa.Product(q, k.T)
+        assert type(scores) is sa.LowRank
+        band = sa.Banded([np.ones(n - 1), np.ones(n)], (1, 0), (n, n))
+        masked = jax.jit(lambda b, x: b * x)(band, scores)
+        assert type(masked) is sa.Banded
+        np.testing.assert_allclose(masked.diagonal(1), np.sum(q[:-1] * k[1:], axis=1), rtol=1e-13)
+        three = sa.Product(sa.Diagonal(np.arange(n)), q, k.T)
+        np.testing.assert_allclose(as_jax(three @ np.ones(n)), np.arange(n) * (q @ k.sum(axis=0)), rtol=1e-9)
+    assert type(sa.Product(q[:5], k[:5].T)) is sa.Dense  # no smaller
+    assert type(sa.Product(k.T, q)) is sa.Dense
+
+
 def test_products_are_canonical(rng):
     (s, a), (t, b) = sparse(rng, 9, 8), toeplitz(rng, 8, 8)
     assert type(sa.Product(s)) is sa.Sparse
