@@ -10,6 +10,7 @@ in `triangular_toeplitz`.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import jax
@@ -27,6 +28,7 @@ from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import are_allowed
+from ..._numerics.symbolic import is_symbolic
 from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
 from ..composite.estimates import probes
 from ..composite.inverse import checked_inverse, stays_inverse
@@ -278,6 +280,29 @@ det.kernel(Toeplitz)(det_by_slogdet)
 def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
     """Return the dense form, which solves small matrices."""
     remark("the dense form, which is faster at this size")
+    return to_dense(x)
+
+
+_COLUMN = 800
+"""A solution for one column takes as long as ``_COLUMN * n * log2(n)`` operations of a dense factorization."""
+
+
+def _has_many_columns(x: Toeplitz, b: Array) -> bool:
+    """Return whether a dense factorization is faster than a few convolutions for each column.
+
+    The dense form is then at most eight times as large as the right-hand sides.
+    """
+    n, k = x.shape[-1], b.shape[-1] if b.ndim > 1 else 1
+    if is_symbolic(n) or is_symbolic(k) or 8 * k < n or is_narrow(x) or is_triangular(x):
+        return False
+    factorization = n**2 / 3 if _is_definite(x) else 2 * n**2 / 3
+    return factorization + 2 * n * k <= 2 * _COLUMN * k * math.log2(max(2, n))
+
+
+@by_form(solve, of=Toeplitz, when=_has_many_columns)
+def toeplitz_of_many_columns(x: Toeplitz) -> Dense:
+    """Return the dense form, which solves linear systems with many right-hand sides."""
+    remark("the dense form, which is faster for so many right-hand sides")
     return to_dense(x)
 
 

@@ -605,3 +605,39 @@ def test_columns_of_a_numerically_singular_matrix_are_not_accepted():
     with sa.errstate(linalg="nan"):
         inverse = np.asarray(sa.linalg.solve(sa.Toeplitz(kernel, kernel), sa.eye(700).to_dense()))
     assert np.isnan(inverse).any() or np.max(np.abs(inverse)) < 1e30
+
+
+# ---- many right-hand sides -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("definite", [True, False])
+def test_many_columns_are_solved_by_the_dense_form(definite, rng):
+    """A dense factorization is faster than convolutions for each of n columns."""
+    n = 400
+    c = np.exp(-0.5 * (0.1 * np.arange(n)) ** 2)
+    c[0] += 0.1
+    r = c if definite else c * np.linspace(1, 0.5, n)
+    x, b = sa.Toeplitz(c, r), jnp.asarray(rng.normal(size=(n, n)))
+    x = sa.assume(x, "positive_definite") if definite else x
+    dense = scipy.linalg.toeplitz(c, r)
+    assert "the dense form" in str(sa.explain(sa.linalg.solve, x, b))
+    assert "the dense form" not in str(sa.explain(sa.linalg.solve, x, b[:, :40]))
+    assert "the dense form" not in str(sa.explain(sa.linalg.solve, x, b[:, 0]))
+    wanted = np.linalg.solve(dense, b)
+    with sa.densify("error"):
+        for run in (lambda f: f, jax.jit):
+            np.testing.assert_allclose(
+                np.asarray(run(sa.linalg.solve)(x, b)), wanted, rtol=0, atol=1e-11 * np.abs(wanted).max()
+            )
+
+    def value(c):
+        y = sa.Toeplitz(c, c) if definite else sa.Toeplitz(c, jnp.asarray(r))
+        y = sa.assume(y, "positive_definite") if definite else y
+        return jnp.sum(b * jnp.asarray(sa.linalg.solve(y, b)))
+
+    step = np.linspace(1, 0, n)
+    moved = scipy.linalg.toeplitz(step, step if definite else np.append(0, np.zeros(n - 1)))
+    if not definite:
+        np.fill_diagonal(moved, step[0])
+    slope = -np.sum(np.linalg.solve(dense.T, b) * (moved @ wanted))
+    assert float(jax.jvp(value, (jnp.asarray(c),), (jnp.asarray(step),))[1]) == pytest.approx(slope, rel=1e-8)
