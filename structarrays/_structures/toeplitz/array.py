@@ -78,7 +78,7 @@ class Toeplitz(EntryArray):
     `linalg.solve`, `det`, `slogdet`         ``O(n**2)``; few diagonals: ``O(d**2 n)``
     `solve`, positive definite, n >= 1536    usually ``O(n log(n))`` for each step
     `solve`, triangular                      ``O(n log(n)**2)``; `det`, `slogdet` ``O(n)``
-    more right-hand sides, derivatives       ``O(n log(n))`` each
+    more right-hand sides, derivatives       ``O(n log(n))`` each; with ``n / 8`` or more the dense form, if faster
     `linalg.inv` of a large matrix           an `Inverse`; a `Toeplitz` if triangular
     =======================================  ==============================================
 
