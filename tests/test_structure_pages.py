@@ -64,6 +64,7 @@ def outcome(code, names):
     return ("densifies" if set(classes.split(", ")) == {"Dense"} else f"{classes} (densifies)"), log
 
 
+@pytest.mark.each_parameter
 @every_page
 def test_the_tables_say_what_happens(page):
     names = names_after(CODE.findall(text(page)), page)
