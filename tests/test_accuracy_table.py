@@ -78,6 +78,7 @@ def test_errors_are_seen(rng):
     assert our_error(solve, jax.jit(solve.ours), singular, p) == "NaN"
 
 
+@pytest.mark.slow
 def test_matrices_of_each_data_type(table):
     """Tails of kernels, too small for a data type, are no reason to leave a matrix out."""
     families = {d: [f for f in table.FAMILIES if table.matrix(f, d) is None] for d in table.DTYPES}

@@ -202,6 +202,7 @@ def test_laplace_approximation():
 PACKAGE = ROOT / "examples" / "antidiagonal"
 
 
+@pytest.mark.slow
 def test_a_package_that_adds_a_structure_and_a_kernel():
     """Its own tests, in a process that finds it where it is; it takes no warning about the order of kernels."""
     paths = [str(PACKAGE / "src"), str(ROOT)]

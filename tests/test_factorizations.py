@@ -338,6 +338,7 @@ def test_ldl_at_extreme_scales(dtype, exponent, rng):
         assert error(*sa.linalg.ldl(matrix)[:2]) <= 10 * max(theirs, np.finfo(dtype).eps)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("hermitian", [True, False])
 def test_ldl_on_the_host_and_in_xla_choose_the_same_pivots(dtype, hermitian, rng):

@@ -384,6 +384,7 @@ def fuzz(monkeypatch):
     sys.modules.pop("fuzz_files")
 
 
+@pytest.mark.slow
 def test_changed_files(fuzz):
     """A few hundred of the files of ``python tools/fuzz_files.py``, which draws them from the same seeds."""
     files = fuzz.corpus()

@@ -112,6 +112,7 @@ def test_norms_of_the_largest_and_the_smallest_value(order, shape, rng):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_general_matrices(rng):
     """Second derivatives of all orders, eager, compiled and mapped, of real matrices with complex eigenvalues."""
     a, b = rng.normal(size=(2, 4, 4))

@@ -609,6 +609,7 @@ BANDS = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("shape", "offsets"), BANDS, ids=str)
 @pytest.mark.parametrize("batch", [(), (2,)], ids=str)
 def test_reversed_bands_stay_banded(shape, offsets, batch, rng):

@@ -252,6 +252,7 @@ def test_assumptions():
         sa.assume(sa.ones((2, 3)), "symmetric")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("low_rank", [False, True])
 def test_a_singular_matrix_among_mapped_ones(low_rank):
     """Under ``vmap`` its solution is NaN, and the solutions of the others are right: nothing is raised."""

@@ -118,6 +118,7 @@ def test_solutions_are_those_of_dense_matrices(name, adjoint, rng):
     close(SOLVER.compute(SOLVER.conj(state, {})[0], vector, {})[0], np.linalg.lstsq(dense(L).conj(), flat(vector))[0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype, weights", [("float64", (1, 1e3, 1e5)), ("float32", (1, 10, 1e3))])
 def test_accuracy_is_that_of_a_qr_decomposition(dtype, weights, rng):
     """With condition numbers up to 1e7; normal equations would have no correct digits."""
@@ -234,6 +235,7 @@ def problem(name, n, rng):
 METHODS = [optx.LevenbergMarquardt, optx.GaussNewton, optx.Dogleg, optx.IndirectLevenbergMarquardt]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["trend", "trajectory", "offset"])
 @pytest.mark.parametrize("method", METHODS)
 def test_optimistix(name, method, rng):

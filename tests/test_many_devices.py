@@ -54,6 +54,7 @@ def test_structure_of_divided_arrays(name, eight):
         assert got == want, function
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_transformations_of_divided_arrays(name, eight):
     for program, (got, want) in eight.submit(checks.transformed, name).result().items():

@@ -140,6 +140,7 @@ def test_a_mask_with_structure_selects_what_its_dense_form_does(structure):
 HALF = [np.dtype("float16"), np.dtype(jnp.bfloat16)]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 def test_averages_of_more_elements_than_the_largest_number(dtype):
     n = 1000  # a million elements
@@ -287,6 +288,7 @@ def test_what_has_no_routines_of_16_bits_says_so_of_structures(structure, dtype)
         sa.linalg.pinv(a)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 def test_long_sums_of_half_precision(dtype, rng):
     """Sums that are computed in 16 bits stop where the terms are smaller than the spacing of numbers, such as at 256 ones."""

@@ -80,6 +80,7 @@ def test_meshes(name, rng):
 SPARSE = ["band", "diagonal", "sparse", "sparse by columns", "periodic", "blocks"]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", SPARSE)
 def test_derivatives_at_constant_indices(name, rng):
     x = structures(rng)[name]

@@ -127,6 +127,7 @@ def test_nuclear_norm(name, rng):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)  # differences of sums near 100
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shape", [(9, 9), (9, 12), (12, 9)])
 def test_nuclear_norm_of_large_banded_matrices(shape, rng, monkeypatch):
     """By LAPACK's routine for banded matrices, here for small ones, of two equal blocks."""

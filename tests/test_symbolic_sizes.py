@@ -65,6 +65,7 @@ FUNCTIONS = {
 WITHOUT = {"BlockDiagonal": {"A + I", "A @ A"}}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_matrices_of_symbolic_size(name, rng):
     shapes, make = STRUCTURES[name]

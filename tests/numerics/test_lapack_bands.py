@@ -190,6 +190,7 @@ class TestSystems:
             np.testing.assert_allclose(x, scipy.linalg.solve_banded((3, 2), storage, b), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("where", "dtype"), WAYS)
 def test_lu_factors(rng, where, dtype):
     A = banded(diagonals(rng, 8, 9, dtype, (2,)), 8, 9)

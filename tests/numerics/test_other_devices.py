@@ -153,6 +153,7 @@ def test_a_system_that_is_not_finite_leaves_the_batch_together(accelerator, rng)
     assert ok and np.isnan(x[1]).any() and np.isfinite(x[0]).all() and np.isfinite(x[2]).all()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_determinants_of_definite_blocks_use_both_triangles(accelerator, count, dtype, rng):

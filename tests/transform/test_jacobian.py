@@ -401,6 +401,7 @@ def test_memory_of_a_million_unknowns(mode):
     np.testing.assert_allclose(np.asarray(J @ v), expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_memory_of_gradients_and_sparse_patterns():
     n = 10**6
     left = np.random.default_rng(0).permutation(n)
@@ -433,6 +434,7 @@ def test_a_constant_of_numpy_that_changes_between_eager_calls(where):
         np.testing.assert_allclose(sa.jacobian(function)(u).to_dense(), jax.jacfwd(function)(u), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_solvers_in_the_function():
     """A linear system has results, its flags, that do not depend on the argument."""
     A = sa.tridiagonal(-np.ones(4), 4 * np.ones(5), -np.ones(4))
@@ -478,6 +480,7 @@ def test_custom_derivatives_that_join_tangents_with_other_values(function):
     np.testing.assert_allclose(sa.jacobian(function)(x).to_dense(), np.diag([2.0, 4.0, 6.0]))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("mode", ["auto", "reverse"])
 def test_differential_equations(mode):
     from jax.experimental.ode import odeint

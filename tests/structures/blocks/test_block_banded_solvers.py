@@ -397,6 +397,7 @@ def test_derivatives_by_lu_factors():
         np.testing.assert_allclose(m[1], 4 * h, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_spectra_of_large_blocks():
     """Of more diagonals than a program is written out for: LAPACK takes any number of them."""
     blocks = [normal(k, 20, 20, seed=k) for k in (15, 16)]

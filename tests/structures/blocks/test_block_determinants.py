@@ -82,6 +82,7 @@ def test_gradient(kind, dtype, m):
         assert np.all(np.abs(found - wanted) <= tolerance * scale)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("kind", KINDS)
 def test_forward_mode_and_second_derivatives(kind, dtype):
@@ -128,6 +129,7 @@ def test_second_derivatives_of_definite_matrices_are_of_the_hermitian_part():
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("definite", [False, True])
 def test_other_transformations(definite):
     blocks = matrix("definite" if definite else "random")
@@ -152,6 +154,7 @@ def test_single_precision(kind, dtype):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * np.max(np.abs(wanted)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e300])
 @pytest.mark.parametrize("kind", ["random", "definite"])
 def test_scales(kind, scale):

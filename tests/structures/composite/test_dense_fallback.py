@@ -109,6 +109,7 @@ def test_derivatives(function, rng):
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiled", [False, True])
 def test_scales_of_rows_and_columns_change_no_digit(compiled, rng):
     """A pivot is nearly singular. One huge entry in another block, or blocks of other sizes, do not hide that."""
@@ -168,6 +169,7 @@ def test_solutions_that_lose_digits_are_replaced_by_solutions_of_the_dense_form(
         assert 10 < max(errors()) < 100
 
 
+@pytest.mark.slow
 def test_large_matrices_reserve_no_memory_for_the_dense_form():
     n = 4000
     x = jax.eval_shape(lambda d: sa.Block([[sa.Diagonal(d), None], [None, sa.Diagonal(d)]]) + 1.0, jnp.ones(n))
@@ -211,6 +213,7 @@ def smooth(rng):
     return column, column
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [geometric, random_geometric, smooth])
 def test_determinants_of_toeplitz_matrices(make, rng):
     column, row = make(rng)

@@ -87,6 +87,7 @@ def test_derivatives():
     check_structure(Decaying, draw, functions=functions, modes=["derivative"]).raise_if_wrong()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("batch", [(), (3,), (2, 0)])
 def test_what_follows_from_products_and_transposes(rng, batch, dtype):

@@ -138,6 +138,7 @@ def test_a_background_beside_a_singular_matrix():
         check(got, want)
 
 
+@pytest.mark.slow
 def test_sums_under_jit_and_vmap(rng):
     x, right = sa.Sum(diagonal(rng, batch=(3,)), low_rank(rng, batch=(3,))), normal(rng, 3, N, 1)
     expected = np.linalg.solve(dense(x), right)
@@ -429,6 +430,7 @@ def test_functions_of_blocks(grid, rng):
     check(x[..., ::-2, 1:], matrix[..., ::-2, 1:])
 
 
+@pytest.mark.slow
 def test_slices_of_blocks(rng):
     x = sa.Block([[diagonal(rng, 3), normal(rng, 3, 5), None], [None, normal(rng, 4, 5), tridiagonal(rng, 4)]])
     matrix = dense(x)

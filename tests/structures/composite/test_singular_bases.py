@@ -132,6 +132,7 @@ def test_compiled_inverses_are_accurate_or_nan(rng):
     assert np.all(np.max(np.abs(found - expected), (-2, -1))[given] <= 1e-9 * size[given])
 
 
+@pytest.mark.slow
 def test_single_precision(rng):
     x = sa.astype(laplacian(rng.uniform(1, 2, N - 1)) + 1 / N, sa.float32)
     right = rng.normal(size=(N, 2)).astype(np.float32)
@@ -148,6 +149,7 @@ def test_a_path_has_one_spanning_tree(compiled):
     assert abs(float(slogdet(sa.assume(x, "positive_definite")).logabsdet) - np.log(N)) < 1e-11
 
 
+@pytest.mark.slow
 def test_a_large_path():
     n = 100_000
     with sa.densify("error"):

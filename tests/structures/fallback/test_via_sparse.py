@@ -252,6 +252,7 @@ BATCH_WRITES = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", range(len(BATCH_WRITES)))
 def test_writes_into_batches(case, rng):
     key, value = BATCH_WRITES[case]

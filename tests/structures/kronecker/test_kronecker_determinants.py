@@ -114,6 +114,7 @@ def test_a_defective_factor(distance, whole, rng):
     np.testing.assert_allclose(mapped, expected[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_mixed_second_derivatives(rng):
     """By each factor and by the multiple of the identity."""
     arguments = general(rng, M), general(rng, N), np.array(0.7)

@@ -115,6 +115,7 @@ def test_sums_with_arrays_that_store_entries(rng, name, function):
             np.testing.assert_allclose(as_jax(f(total)), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["identity and dense", "banded and dense", "grid of two dimensions", "complex"])
 def test_factorizations_of_sums(rng, name):
     x, y = terms(rng)[name]
@@ -185,6 +186,7 @@ def test_classes_of_results(rng, name, other):
             np.testing.assert_allclose(as_jax(result), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_products_of_bands_and_blocks_are_solved(rng):
     """Products stay factors until a linear system needs them."""
     t = second_difference(600)

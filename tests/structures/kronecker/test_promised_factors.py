@@ -50,7 +50,6 @@ def whole(factors, shift, what):
     return sa.assume(product + shift * sa.eye(product.shape[-1], dtype=product.dtype), what)
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("compiled", [False, True])
 def test_systems_determinants_and_eigenvalues(case, compiled, rng):
     factors, shift, what, dense = case
@@ -66,7 +65,6 @@ def test_systems_determinants_and_eigenvalues(case, compiled, rng):
         np.testing.assert_allclose(product, expected - shift, atol=1e-11)
 
 
-@pytest.mark.each_parameter
 def test_gradients(case, rng):
     factors, shift, what, dense = case
     b = jnp.asarray(rng.normal(size=len(dense)) + 0 * dense[0, 0])

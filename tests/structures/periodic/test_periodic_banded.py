@@ -79,6 +79,7 @@ def test_folded_order_has_a_band(n, offsets, rng):
         np.testing.assert_array_equal(back, d)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", HARD)
 def test_systems_and_determinants(name):
     """With LAPACK's accuracy, without assumptions, eagerly, compiled and mapped, and nothing becomes dense."""

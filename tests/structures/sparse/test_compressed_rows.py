@@ -280,6 +280,7 @@ def test_permutations(rng, dtype, transposed):
         check(x @ right, moved, moved != 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.matmul])
 def test_compiled_functions_of_constant_patterns_do_not_sort(rng, operation):
     """XLA would sort constants while it compiles."""

@@ -258,6 +258,7 @@ BESIDE = (
 )
 
 
+@pytest.mark.slow
 def test_elementwise_products_with_structures_of_another_batch(rng):
     """Each matrix of the one batch meets each of the other, though their patterns differ."""
     a = np.where(rng.random((3, 6, 6)) < 0.4, rng.normal(size=(3, 6, 6)), 0)

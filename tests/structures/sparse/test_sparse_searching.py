@@ -40,6 +40,7 @@ def test_first_extremes(name, dtype, batch, rng):
             np.testing.assert_array_equal(np.asarray(found), oracle(dense, axis=axis, keepdims=keepdims))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_and_mapped(name, rng):
     function, oracle = FUNCTIONS[name]

@@ -382,6 +382,7 @@ def size(x):
     return jnp.sum(jnp.abs(x) ** 2)
 
 
+@pytest.mark.costly
 def test_gradient_of_solve(system):
     a, data, b = system
 

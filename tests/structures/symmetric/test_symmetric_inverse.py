@@ -93,6 +93,7 @@ def test_singular_matrices(rng):
     assert np.all(np.isnan(np.asarray(sa.linalg.inv(sa.Symmetric(np.full((2, 2), np.nan))).to_dense())))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["random", "hilbert 8"])
 def test_derivatives(name, rng):
     """``d(A^{-1}) = -A^{-1} dA A^{-1}``, and its derivative."""

@@ -318,6 +318,7 @@ def test_products_with_dense_matrices(dtype, rng):
             assert (np.abs(got - want) <= 16 * eps * bound).all(), (shape, first, last)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("diagonals", ["all", "lower", "wide", "narrow"])
 def test_nan_and_infinity_stay_where_they_belong(diagonals):
     """The transforms spread them over all rows; structural zeros absorb them."""
@@ -431,6 +432,7 @@ def test_a_product_of_the_size_where_transforms_are_split():
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(30, 50), (50, 30), (9, 9)])
 def test_reductions(name, core):

@@ -30,6 +30,7 @@ def dense(first, values, shape, background=0.0):
     return np.where(inside, values[np.clip(offsets, 0, values.size - 1)], background), inside
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("shape", "kinds", "dtype"),
     [
@@ -93,6 +94,7 @@ def test_derivatives(rng):
             np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_gram_matrix_of_a_tall_design(batch, rng):
     """What least squares and principal components ask for first."""
@@ -129,6 +131,7 @@ def few_diagonals(rng, first, count, shape, dtype):
     return sa.Toeplitz(np.array(column[:low], dtype), np.array(row[:high], dtype), shape=shape), dense
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex, int])
 @pytest.mark.parametrize("first", [(-15, -20), (0, -39), (-30, 0), (-39, -39), (-3, -38)])
 def test_products_with_more_than_48_diagonals(first, dtype, rng):

@@ -361,6 +361,7 @@ def test_nan_gives_nan_and_no_error(definite):
     assert np.isnan(float(sa.linalg.slogdet(T).logabsdet))
 
 
+@pytest.mark.slow
 def test_what_is_too_badly_conditioned_is_solved_by_the_dense_form():
     k = np.arange(N)
     c = np.exp(-0.5 * (k / 20) ** 2) - 0.7 * np.exp(-0.5 * (k / 10) ** 2)  # smooth, and indefinite
