@@ -39,7 +39,7 @@ def solve(
     diagonal: Sequence[bool],
 ) -> tuple[jax.Array, jax.Array]:
     """Solve a linear system; also return, for each matrix, whether no eigenvalue is zero. The arguments are as in
-    `kronecker_factors.solve`.
+    `kronecker_factors.solver`.
 
     Notes
     -----

@@ -28,13 +28,13 @@ class Additive(ElementwiseArrayFunction[P]):
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
         if not unknown and len(arrays) == 2:
             first, second = arrays
-            if is_zero_beside(second, first):
-                return self._beside_zero(first, arrays)
-            if is_zero_beside(first, second):
-                return self._beside_zero(second, arrays)
+            if is_neutral_zero(second, first):
+                return self._with_zero(first, arrays)
+            if is_neutral_zero(first, second):
+                return self._with_zero(second, arrays)
         return super()._looked_at(arrays, unknown)
 
-    def _beside_zero(self, x: Array, arrays: Sequence[Any]) -> Array:
+    def _with_zero(self, x: Array, arrays: Sequence[Any]) -> Array:
         is_negated = self.name == "subtract" and arrays[1] is x
         result = super()._looked_at(arrays, {}) if x.stores_entries else None
         if type(result) is not type(x):
@@ -45,7 +45,7 @@ class Additive(ElementwiseArrayFunction[P]):
         return result if is_negated else result.assuming(x.assumptions)
 
 
-def is_zero_beside(number: Any, x: Any) -> bool:
+def is_neutral_zero(number: Any, x: Any) -> bool:
     """Return whether a Python number is zero, and next to a structured array whose dtype it does not change."""
     kinds = _KEPT.get(type(number))
     return kinds is not None and number == 0 and isinstance(x, Array) and type(x) is not Dense and x.dtype.kind in kinds

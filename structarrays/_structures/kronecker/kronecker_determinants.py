@@ -55,7 +55,7 @@ def slogdet(
     Parameters
     ----------
     factors, shift, spectrum, diagonal
-        As in `kronecker_factors.solve`.
+        As in `kronecker_factors.solver`.
     hermitian : bool
         Whether all factors are known to be Hermitian.
 

@@ -109,7 +109,7 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
     """The product of two sparse matrices. An entry is padding if one of its two factors is."""
     shape = tuple(a * b for a, b in zip(x.core_shape, y.core_shape, strict=True))
     dtype = index_dtype(shape)
-    if not (x.padded or y.padded or any(isinstance(c, jax.core.Tracer) for c in (*x.coords, *y.coords))):
+    if _is_static(x) and _is_static(y):
         return _product_of_patterns(x, y, shape, dtype)
     inside = _pairs(x.coords[0] < x.core_shape[0], y.coords[0] < y.core_shape[0], jnp.logical_and)
     coordinates = [
@@ -121,8 +121,15 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
     return Sparse.make((*leaves, None), (shape, (0, 1), x.padded or y.padded))
 
 
+def _is_static(x: Sparse) -> bool:
+    """Return whether the coordinates are known while JAX traces, and equal for all matrices of a stack."""
+    if x.padded or any(isinstance(c, jax.core.Tracer) for c in x.coords):
+        return False
+    return all(bool(np.all(np.asarray(c) == np.asarray(c)[(0,) * (c.ndim - 1)])) for c in x.coords if 0 not in c.shape)
+
+
 def _product_of_patterns(x: Sparse, y: Sparse, shape: tuple[int, ...], dtype: Any) -> Sparse:
-    """The product of two sparse matrices with static coordinates, which stay static. All matrices of a stack have the same ones."""
+    """The product of two sparse matrices with static coordinates, which stay static."""
     own, other = ([np.asarray(c)[(0,) * (c.ndim - 1)] for c in z.coords] for z in (x, y))
     rows, columns = (
         np.add.outer(a.astype(dtype) * n, b.astype(dtype)).ravel()

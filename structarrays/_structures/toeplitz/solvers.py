@@ -302,7 +302,7 @@ def _has_many_columns(x: Toeplitz, b: Array) -> bool:
 @by_form(solve, of=Toeplitz, when=_has_many_columns)
 def toeplitz_of_many_columns(x: Toeplitz) -> Dense:
     """Return the dense form, which solves linear systems with many right-hand sides."""
-    remark("the dense form, which is faster for so many right-hand sides")
+    remark("the dense form, which is faster for many right-hand sides")
     return to_dense(x)
 
 
