@@ -123,9 +123,9 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
 
 def _is_static(x: Sparse) -> bool:
     """Return whether the coordinates are known while JAX traces, and equal for all matrices of a stack."""
-    if x.padded or any(isinstance(c, jax.core.Tracer) for c in x.coords):
+    if x.padded or 0 in x.batch_shape or any(isinstance(c, jax.core.Tracer) for c in x.coords):
         return False
-    return all(bool(np.all(np.asarray(c) == np.asarray(c)[(0,) * (c.ndim - 1)])) for c in x.coords if 0 not in c.shape)
+    return all(bool(np.all(np.asarray(c) == np.asarray(c)[(0,) * (c.ndim - 1)])) for c in x.coords)
 
 
 def _product_of_patterns(x: Sparse, y: Sparse, shape: tuple[int, ...], dtype: Any) -> Sparse:
