@@ -276,13 +276,6 @@ det.kernel(Toeplitz)(det_by_slogdet)
 # ---- other forms ------------------------------------------------------------------------------------------------------
 
 
-@by_form(solve, inv, slogdet, det, of=Toeplitz, when=is_solved_as_dense)
-def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
-    """Return the dense form, which solves small matrices."""
-    remark("the dense form, which is faster at this size")
-    return to_dense(x)
-
-
 _COLUMN = 800
 """A solution for one column takes as long as ``_COLUMN * n * log2(n)`` operations of a dense factorization."""
 
@@ -299,10 +292,11 @@ def _has_many_columns(x: Toeplitz, b: Array) -> bool:
     return factorization + 2 * n * k <= 2 * _COLUMN * k * math.log2(max(2, n))
 
 
-@by_form(solve, of=Toeplitz, when=_has_many_columns)
-def toeplitz_of_many_columns(x: Toeplitz) -> Dense:
-    """Return the dense form, which solves linear systems with many right-hand sides."""
-    remark("the dense form, which is faster for many right-hand sides")
+@by_form(inv, slogdet, det, of=Toeplitz, when=is_solved_as_dense)
+@by_form(solve, of=Toeplitz, when=lambda x, b: is_solved_as_dense(x) or _has_many_columns(x, b))
+def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
+    """Return the dense form, which solves small matrices, and linear systems with many right-hand sides."""
+    remark("the dense form, which is faster at this size")
     return to_dense(x)
 
 

@@ -33,12 +33,7 @@ def _column(x: Toeplitz) -> tuple[jax.Array, bool]:
 _OTHER_FORMS = ("toeplitz_by_dense_form", "toeplitz_by_banded_form")
 
 
-@solve.kernel(
-    Toeplitz,
-    Array,
-    when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1),
-    before=(*_OTHER_FORMS, "toeplitz_of_many_columns"),
-)
+@solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1), before=_OTHER_FORMS)
 def _solve_triangular_toeplitz(x1: Toeplitz, x2: Array) -> Result:
     remark(
         "substitution in blocks by Fourier transforms, since the matrix is triangular; O(n log(n)**2) for each column"
