@@ -14,6 +14,7 @@ import jax
 from .._core.array.base import Array
 from .._core.array.operands import lift, without_weak_types
 from .._core.families.elementwise_rule import ElementwiseArrayFunction, dense_elementwise, elementwise
+from .._core.families.formula import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
     from .._core.array.arguments import ArrayLike
     from .._core.array.dense import Dense
     from .._core.typing import Result, Static
-
-
-class Formula(NamedTuple):
-    """The attributes of an elementwise function that `elementwise` reads."""
-
-    name: str
-    formula: Callable[..., jax.Array]
-    zero: bool
-    absorbs: tuple[int, ...] = ()
-    exact: bool = False
 
 
 # Powers with integer exponents up to this limit are computed by multiplication, with separate compiled code for each.

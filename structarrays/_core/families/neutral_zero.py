@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ..array.base import Array
 from ..array.dense import Dense
+from ..array.operands import lift, without_weak_types
 from ..dispatch import late
-from .elementwise_rule import ElementwiseArrayFunction
+from .elementwise_rule import ElementwiseArrayFunction, elementwise
+from .formula import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import jax
 
 P = ParamSpec("P")
 
@@ -23,26 +27,41 @@ _KEPT = {int: "iufc", float: "fc"}
 
 
 class Additive(ElementwiseArrayFunction[P]):
-    """`add` or `subtract`."""
+    """`add` or `subtract`.
+
+    If one operand is the number zero, the static part of a call tells whether the other one is negated. Otherwise the
+    static part is empty.
+    """
 
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
         if not unknown and len(arrays) == 2:
             first, second = arrays
             if is_neutral_zero(second, first):
-                return self._with_zero(first, arrays)
+                return self._run((False,), (first, second))
             if is_neutral_zero(first, second):
-                return self._with_zero(second, arrays)
+                return self._run((self.name == "subtract",), (second, first))
         return super()._looked_at(arrays, unknown)
 
-    def _with_zero(self, x: Array, arrays: Sequence[Any]) -> Array:
-        is_negated = self.name == "subtract" and arrays[1] is x
-        result = super()._looked_at(arrays, {}) if x.stores_entries else None
-        if type(result) is not type(x):
-            return late.negative(x) if is_negated else late.positive(x)
-        if x.background is not None:
-            return result
-        result = result.rebuild(result.entries, None)  # the entries are sums: -0.0 + 0.0 is 0.0
-        return result if is_negated else result.assuming(x.assumptions)
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        if not static:
+            return super()._trace(static, *arrays)
+        (is_negated,), (x, zero) = static, map(lift, arrays)
+        return without_weak_types(_with_zero(self.name, x, zero.cast(x.dtype), is_negated))
+
+
+def _with_zero(name: str, x: Array, zero: Array, is_negated: bool) -> Array:
+    """Return ``x + 0`` or ``0 - x``. Each entry is a sum, since -0.0 + 0.0 is 0.0."""
+    number = zero.dense_data()  # a constant would let XLA leave out the sum
+
+    def formula(entries: jax.Array) -> jax.Array:
+        return number - entries if is_negated else entries + number
+
+    made: Any = Formula(name, formula, zero=True)  # with the attributes that `elementwise` reads
+    if x.stores_entries and x.closed_under(made, [x]):
+        result: Array = elementwise(made, (x,), {})
+        if type(result) is type(x):
+            return result if is_negated else result.assuming(x.assumptions)
+    return late.negative(x) if is_negated else late.positive(x)
 
 
 def is_neutral_zero(number: Any, x: Any) -> bool:
