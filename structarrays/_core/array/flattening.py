@@ -215,6 +215,12 @@ def as_indices(values: Any, dtype: Any = None) -> Any:
         return jnp.asarray(values, dtype)
 
 
+def common_indices(leaf: Any) -> Any:
+    """Return the constant indices that a parameter holds, or repeats for each matrix of a stack; None if it has none."""
+    constant = _constant(leaf)
+    return None if constant is None else constant.array
+
+
 def expand_indices(indices: Any, batch: Shape) -> Any:
     """Repeat indices for each matrix of a stack. Constant indices stay constant."""
     if not batch:

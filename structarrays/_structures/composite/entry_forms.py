@@ -140,9 +140,8 @@ def _entry_form_product(x: Product) -> Array | None:
     for form in forms[1:]:
         if not result.stores_entries or matmul.choose((result, form), {}) is None:
             return None
-        pair = common_batch(result, form)
-        product = exact_product(*pair)
-        result = matmul.dispatch(*pair) if product is None else product
+        product = exact_product(result, form)
+        result = matmul.dispatch(*common_batch(result, form)) if product is None else product
     return few(result)
 
 

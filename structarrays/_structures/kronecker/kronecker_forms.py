@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.array.flattening import as_indices, barred, expand_indices
+from ..._core.array.flattening import as_indices, barred, common_indices, expand_indices
 from ..._core.array.sharing import jit
 from ..._core.dispatch.contexts import strong_zeros_policy
 from ..._core.families.factored import chain, in_either_order, merge_pair, stored
@@ -123,14 +123,12 @@ def _sparse_product(x: Sparse, y: Sparse) -> Sparse:
 
 def _is_static(x: Sparse) -> bool:
     """Return whether the coordinates are known while JAX traces, and equal for all matrices of a stack."""
-    if x.padded or 0 in x.batch_shape or any(isinstance(c, jax.core.Tracer) for c in x.coords):
-        return False
-    return all(bool(np.all(np.asarray(c) == np.asarray(c)[(0,) * (c.ndim - 1)])) for c in x.coords)
+    return not x.padded and 0 not in x.batch_shape and all(common_indices(c) is not None for c in x.coords)
 
 
 def _product_of_patterns(x: Sparse, y: Sparse, shape: tuple[int, ...], dtype: Any) -> Sparse:
     """The product of two sparse matrices with static coordinates, which stay static."""
-    own, other = ([np.asarray(c)[(0,) * (c.ndim - 1)] for c in z.coords] for z in (x, y))
+    own, other = ([np.asarray(common_indices(c)) for c in z.coords] for z in (x, y))
     rows, columns = (
         np.add.outer(a.astype(dtype) * n, b.astype(dtype)).ravel()
         for a, b, n in zip(own, other, y.core_shape, strict=True)

@@ -13,7 +13,7 @@ from jax import lax
 from ..._core import dtypes
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.flattening import as_indices, barred
+from ..._core.array.flattening import as_indices, barred, common_indices, expand_indices
 from ..._core.array.operands import allow_dense
 from ..._core.assumptions import carried
 from ..._core.dispatch.contexts import densify_policy, strong_zeros_policy
@@ -108,8 +108,9 @@ def exact_product(x1: Array, x2: Array) -> Sparse | None:
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return None
     x1, x2 = (sparse_with_values(x) for x in (x1, x2))
-    if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
-        return None
+    result = _product_of_common_patterns(x1, x2)
+    if result is not None or any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
+        return result
     return _exact_product(x1, x2)
 
 
@@ -144,6 +145,21 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
         *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
     )
     return Sparse.make((*leaves, None), ((m, p), (0, 1), padded))
+
+
+def _product_of_common_patterns(x1: Sparse, x2: Sparse) -> Sparse | None:
+    """Return the product of stacks of which each has a constant pattern; None for other arrays."""
+    batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    patterns = [[common_indices(c) for c in x.coords] for x in (x1, x2)]
+    if not batch or 0 in batch or x1.padded or x2.padded or any(c is None for each in patterns for c in each):
+        return None
+    (m, n), p = x1.core_shape, x2.core_shape[1]
+    own, other = ([*map(np.asarray, each), np.arange(x.nnz)] for each, x in zip(patterns, (x1, x2), strict=True))
+    left, right, begins, coordinates = _pattern_of_product(own, other, (m, n, p))
+    data = _combined(x1.data, x2.data, dtypes.promote(x1.dtype, x2.dtype), left, right, begins, len(begins))
+    dtype = index_dtype((m, p))
+    indices = [expand_indices(as_indices(c.astype(dtype)), batch) for c in coordinates]
+    return Sparse.make((data, *indices, None), ((m, p), (0, 1), False))
 
 
 def _product_of_compressed_rows(x1: Sparse, x2: Sparse, dtype: np.dtype) -> Sparse | None:
@@ -182,16 +198,18 @@ def _combined(
     begins: np.ndarray,
     nnz: int,
 ) -> jax.Array:
-    """Multiply two lists of entries, and add the products that belong to the same entry."""
+    """Multiply two lists of entries, and add the products that belong to the same entry; for each matrix of a stack."""
     if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
-        products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
+        products = jnp.asarray(data1, dtype)[..., barred(left)] * jnp.asarray(data2, dtype)[..., barred(right)]
         entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
-        sums = jax.ops.segment_sum(numerics.accumulator(products), barred(entry), nnz, indices_are_sorted=True)
-        return sums.astype(dtype)
-    terms = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
+        by_product = jnp.moveaxis(numerics.accumulator(products), -1, 0)
+        sums = jax.ops.segment_sum(by_product, barred(entry), nnz, indices_are_sorted=True)
+        return jnp.moveaxis(sums, 0, -1).astype(dtype)
+    terms = np.asarray(data1).astype(dtype)[..., left] * np.asarray(data2).astype(dtype)[..., right]
     if len(begins):
-        terms = np.add.reduceat(terms, begins, dtype=numerics.dtype_of_sums(dtype)).astype(dtype)
-    return jnp.asarray(np.pad(terms, (0, nnz - len(terms))))
+        terms = np.add.reduceat(terms, begins, axis=-1, dtype=numerics.dtype_of_sums(dtype)).astype(dtype)
+    padding = [(0, 0)] * (terms.ndim - 1)
+    return jnp.asarray(np.pad(terms, [*padding, (0, nnz - terms.shape[-1])]))
 
 
 def _matrix(x: Sparse, b: tuple[int, ...]) -> tuple[np.ndarray, ...]:

@@ -492,6 +492,53 @@ def test_forms_of_rectangular_factors(rng):
             )
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_stacks_of_weights(first, rng):
+    """The pattern is common to all matrices of a stack, eager, jitted and mapped."""
+    parts = [difference(12), sa.eye(13)] if first else [sa.eye(13), difference(12)]
+    dense = _product([dense_difference(12), np.eye(13)] if first else [np.eye(13), dense_difference(12)])
+    g, b = sa.Kronecker(*parts), np.linspace(-1, 1, 156)
+    weights = rng.uniform(1, 2, (2, 3, len(dense)))
+    matrices = np.einsum("ki,abk,kj->abij", dense, weights, dense)
+    expected = np.linalg.solve(matrices, b[:, None])[..., 0]
+    inverses = np.linalg.inv(matrices)
+
+    def solution(w):
+        return as_jax(sa.linalg.solve(g.mT @ sa.Diagonal(w) @ g, jnp.asarray(b)[:, None]))[..., 0]
+
+    def logdet(w):
+        return jnp.sum(as_jax(sa.linalg.slogdet(g.mT @ sa.Diagonal(w) @ g).logabsdet))
+
+    with sa.densify("error"):
+        for run in (solution, jax.jit(solution), jax.vmap(solution), jax.jit(jax.vmap(jax.vmap(solution)))):
+            np.testing.assert_allclose(run(jnp.asarray(weights)), expected, rtol=1e-10, atol=1e-13)
+        gradient = jax.grad(logdet)(jnp.asarray(weights))
+    np.testing.assert_allclose(gradient, np.einsum("ki,abij,kj->abk", dense, inverses, dense), rtol=1e-10)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_stacks_of_sparse_factors_with_several_patterns(padded, rng):
+    """Each matrix of the stack has its own coordinates."""
+    patterns = np.stack([4 * np.eye(20)] * 2)
+    patterns[0, 0, 1] = patterns[1, 5, 9] = 1.0
+    if padded:
+        patterns[0, 3, 8] = 2.0
+    factor, weights = sa.Sparse.from_dense(patterns, core_ndim=2), rng.uniform(1, 2, 100)
+    if not padded:
+        coordinates = np.stack([np.nonzero(p) for p in patterns], axis=1)
+        data = np.stack([p[tuple(c)] for p, c in zip(patterns, np.moveaxis(coordinates, 1, 0), strict=True)])
+        factor = sa.Sparse(data, tuple(coordinates), (20, 20))
+    assert factor.padded == padded
+    dense = np.stack([np.kron(p, np.eye(5)) + np.diag(weights) for p in patterns])
+
+    def solution(w):
+        return as_jax(sa.linalg.solve(sa.Kronecker(factor, sa.eye(5)) + sa.Diagonal(w), jnp.ones((100, 1))))
+
+    expected = np.linalg.solve(dense, np.ones((100, 1)))
+    for run in (solution, jax.jit(solution)):
+        np.testing.assert_allclose(run(jnp.asarray(weights)), expected, rtol=1e-12)
+
+
 def test_many_weighted_gradients():
     sizes = (250, 240)
     gradients = [sa.Kronecker(difference(250), sa.eye(240)), sa.Kronecker(sa.eye(250), difference(240))]

@@ -2,8 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
+import scipy.linalg
 from support import as_jax
 
 import structarrays as sa
@@ -95,6 +97,60 @@ def test_scaled_factors(scale, rng):
     dense = kron(factors) + 0.3 * np.eye(12)
     x = whole(factors, 0.3, "symmetric")
     np.testing.assert_allclose(as_jax(sa.linalg.solve(x, np.ones(12))), np.linalg.solve(dense, np.ones(12)), rtol=1e-9)
+
+
+def smooth(n):
+    return np.exp(-0.5 * (0.1 * np.subtract.outer(np.arange(n), np.arange(n))) ** 2)
+
+
+def graded(n):
+    scales = 10.0 ** -np.arange(n)
+    return scales[:, None] * (smooth(n) + np.eye(n)) * scales
+
+
+HARD = {
+    "smooth": smooth,
+    "Hilbert": scipy.linalg.hilbert,
+    "constant": lambda n: np.ones((n, n)),
+    "alternating": lambda n: np.outer((-1.0) ** np.arange(n), (-1.0) ** np.arange(n)),
+    "unit": np.eye,
+    "graded": graded,
+}
+
+
+def by_mpmath(factors, shift):
+    """The log-determinant of ``kron(factors) + shift I``, and its derivative with respect to the shift, in 60 digits."""
+    with mpmath.workdps(60):
+        a, b = (mpmath.matrix(f.tolist()) for f in factors)
+        m, n = a.rows, b.rows
+        matrix = mpmath.matrix(m * n, m * n)
+        for i in range(m * n):
+            for j in range(m * n):
+                matrix[i, j] = a[i // n, j // n] * b[i % n, j % n] + (shift if i == j else 0)
+        inverse = matrix**-1
+        return float(mpmath.log(mpmath.det(matrix))), float(sum(inverse[i, i] for i in range(m * n)))
+
+
+@pytest.mark.parametrize("what", ["symmetric", "positive_definite"])
+@pytest.mark.parametrize("kinds", [("smooth", "Hilbert"), ("constant", "graded"), ("alternating", "unit")], ids=str)
+@pytest.mark.parametrize("shift", [1e-2, 1e-8])
+def test_nearly_singular_factors(kinds, shift, what):
+    """Kernels of Gaussian processes, and the like: the shift alone makes the sum regular."""
+    factors = [HARD[kind](n) for kind, n in zip(kinds, (4, 5), strict=True)]
+    dense = kron(factors) + shift * np.eye(20)
+    logdet, derivative = by_mpmath(factors, shift)
+
+    def value(shift):
+        return as_jax(sa.linalg.slogdet(whole(factors, shift, what)).logabsdet)
+
+    condition = np.linalg.cond(dense)
+    for run in (lambda f: f, jax.jit):
+        assert abs(float(run(value)(shift)) - logdet) < 1e-14 * condition + 1e-13 * abs(logdet)
+        assert float(run(jax.grad(value))(shift)) == pytest.approx(derivative, rel=1e-14 * condition + 1e-12)
+        for b in (np.ones(20), (-1.0) ** np.arange(20), np.linspace(0, 1, 20), np.eye(20)[7]):
+            x = np.asarray(as_jax(run(sa.linalg.solve)(whole(factors, shift, what), b)))
+            scale = np.abs(dense).sum(axis=1).max() * np.abs(x).max() + 1
+            assert np.abs(dense @ x - b).max() < 1e-14 * scale
 
 
 def test_a_zero_factor(rng):
