@@ -10,6 +10,7 @@ background is also such a sum: the stored entries plus a constant matrix of rank
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
@@ -33,6 +34,7 @@ from ..banded.diagonal import Diagonal
 from ..low_rank.array import constant_of_rank_one, low_rank, transposed_times
 from ..low_rank.low_rank_spectra import of_low_rank, rank_bound
 from .base_shifts import can_be_shifted, is_benign, shift, shifted
+from .definite_updates import of_updated_diagonal
 from .dense_fallback import by_parts_or_dense, for_parts_of, solution_or_dense
 from .part_solvers import (
     SMALL,
@@ -309,17 +311,30 @@ def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
 
 
 def _by_capacitance(
-    x: Array, of_base_and_capacitance: Callable[[tuple[Array, jax.Array]], tuple[jax.Array, ...]]
+    x: Array, of_base_and_capacitance: Callable[[tuple[Array, Array]], tuple[jax.Array, ...]]
 ) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """Return the results of a function of a base and ``C``, and whether few digits are lost, for each matrix."""
     base, low = _split(x)
     u: Any
     v: Any
     u, v = (to_dense(p).data for p in low.parts)
+    by_estimates = functools.partial(_by_estimates, of_base_and_capacitance)
+    if isinstance(base, Diagonal):
+        return of_updated_diagonal(base, u, v, of_base_and_capacitance, by_estimates)
+    return by_estimates(base, u, v)
+
+
+def _by_estimates(
+    of_base_and_capacitance: Callable[[tuple[Array, Array]], tuple[jax.Array, ...]],
+    base: Array,
+    u: jax.Array,
+    v: jax.Array,
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     known = _base(base)
 
     def of(known: Base, u: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
-        return of_base_and_capacitance((known.matrix, _capacitance(known, Dense.make((u,)), Dense.make((v,))).c))
+        c = _capacitance(known, Dense.make((u,)), Dense.make((v,))).c
+        return of_base_and_capacitance((known.matrix, Dense.make((c,))))
 
     if not can_be_shifted(base):
         return of(known, u, v), _is_benign(known, u, v, strict=False)
@@ -357,7 +372,7 @@ def _slogdet_sum(x: Array) -> tuple[Dense, ...]:
 def _of_parts(
     function: Callable[[Array], Result],
     x: Array,
-    of_base_and_capacitance: Callable[[tuple[Array, jax.Array]], tuple[jax.Array, ...]],
+    of_base_and_capacitance: Callable[[tuple[Array, Array]], tuple[jax.Array, ...]],
 ) -> tuple[Dense, ...]:
     def by_parts(x: Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
         return _by_capacitance(x, of_base_and_capacitance)
@@ -366,18 +381,18 @@ def _of_parts(
     return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
 
 
-def _determinant(parts: tuple[Array, jax.Array]) -> tuple[jax.Array]:
+def _determinant(parts: tuple[Array, Array]) -> tuple[jax.Array]:
     return (determinants.of_parts(_multiplied, _logarithms, parts),)
 
 
-def _multiplied(parts: tuple[Array, jax.Array]) -> jax.Array:
+def _multiplied(parts: tuple[Array, Array]) -> jax.Array:
     base, c = parts
-    product: jax.Array = det.dispatch(base).dense_data() * linalg_dense.det(c)
+    product: jax.Array = det.dispatch(base).dense_data() * det.dispatch(c).dense_data()
     return product
 
 
-def _logarithms(parts: tuple[Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _logarithms(parts: tuple[Array, Array]) -> tuple[jax.Array, jax.Array]:
     base, c = parts
     sign, logabsdet = logarithms(base)
-    more, further = linalg_dense.slogdet(c)
+    more, further = logarithms(c)
     return sign * more, logabsdet + further
