@@ -1,6 +1,6 @@
 r"""Determinants of low-rank updates of diagonal matrices, in particular of Hermitian updates of positive ones.
 
-For ``M = D + U U^*`` with a positive diagonal matrix D and :math:`W = D^{-1/2} U`, the determinant of M is that of D times that of
+For ``M = D + U U^*`` with a positive diagonal matrix D and :math:`W = D^{-1/2} U` is :math:`\det M = \det D \det C` with
 :math:`C = I + W^* W`. The rounding errors of an element of C are at most :math:`\epsilon\, l_i l_j` with the lengths :math:`l_i` of the columns
 of W, which are shorter than :math:`C_{ii}^{1/2}`. So, to first order,
 
