@@ -25,11 +25,8 @@ from ..banded.diagonal import Diagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
 
     from ..._core.array.base import Array
-
-    T = TypeVar("T")
 
 
 def of_updated_diagonal(
@@ -65,8 +62,9 @@ def of_updated_diagonal(
         return by_estimates(base, jnp.where(definite[..., None, None], 0, u), v)
 
     def otherwise() -> tuple[tuple[jax.Array, ...], jax.Array]:
-        results, fine = lax.cond(any_of_all(~definite), others, lambda: _nothing(others))
-        own = lax.cond(any_of_all(definite), by_rows, lambda: _nothing(by_rows))
+        nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), jax.eval_shape(by_rows))
+        results, fine = lax.cond(any_of_all(~definite), others, lambda: (nothing, definite))
+        own = lax.cond(any_of_all(definite), by_rows, lambda: nothing)
         return tuple(jnp.where(definite, a, b) for a, b in zip(own, results, strict=True)), definite | fine
 
     results: tuple[tuple[jax.Array, ...], jax.Array] = lax.cond(
@@ -76,11 +74,6 @@ def of_updated_diagonal(
         lambda: (of_base_and_capacitance((base, _pivots(c))), jnp.ones_like(accurate)),
     )
     return results
-
-
-def _nothing(function: Callable[[], T]) -> T:
-    zeros: T = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), jax.eval_shape(function))
-    return zeros
 
 
 def _is_definite(base: Diagonal, u: jax.Array, v: jax.Array) -> jax.Array:
@@ -103,19 +96,18 @@ def _has_digits(c: jax.Array) -> jax.Array:
 
 
 def _pivots(c: jax.Array) -> Diagonal:
-    """Return the pivots of Gaussian elimination of a definite matrix."""
-    return _squares(jnp.linalg.cholesky(c))
+    return _of_triangular(jnp.linalg.cholesky(c))
 
 
 def _pivots_by_rows(base: Diagonal, u: jax.Array) -> Diagonal:
-    """Return the pivots of ``C`` from the orthogonal factorization of ``W`` above ``I``."""
+    """Use the orthogonal factorization of ``W`` above ``I``."""
     w = u / jnp.sqrt(base.diag)[..., None]
     unit = jnp.eye(w.shape[-1], dtype=w.dtype)
     unit = jnp.broadcast_to(unit, (*w.shape[:-2], *unit.shape))
-    return _squares(jnp.linalg.qr(jnp.concatenate([w, unit], axis=-2), mode="r"))
+    return _of_triangular(jnp.linalg.qr(jnp.concatenate([w, unit], axis=-2), mode="r"))
 
 
-def _squares(triangular: jax.Array) -> Diagonal:
-    diagonal = jnp.diagonal(triangular, axis1=-2, axis2=-1)
-    squares = (jnp.abs(diagonal) ** 2).astype(triangular.dtype)
-    return Diagonal.make((squares, None), triangular.shape[-2:])
+def _of_triangular(r: jax.Array) -> Diagonal:
+    """Return a diagonal matrix with the determinant of ``r.conj().mT @ r``; squares might overflow."""
+    diagonal = jnp.abs(jnp.diagonal(r, axis1=-2, axis2=-1)).astype(r.dtype)
+    return Diagonal.make((jnp.concatenate([diagonal, diagonal], axis=-1), None), (2 * r.shape[-1],) * 2)
