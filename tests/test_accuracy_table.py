@@ -45,6 +45,7 @@ def test_least_squares_are_as_accurate_as_lapacks(table, family):
     assert not [r for r in results if isinstance(r.ratio, str) or r.is_too_large]
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_sample(table, function):

@@ -17,6 +17,7 @@ from support import as_jax
 import structarrays as sa
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", [*MATRICES, *FORMS])
 def test_compiled(matrix):
     """All functions of a matrix in one program, against differences of NumPy's and SciPy's values."""

@@ -537,6 +537,7 @@ def test_indices_may_be_structured(indices):
 PARTS = (slice(None), slice(1, None), 0, [0, 1], np.array([[0], [1]]), None, np.array([True, False]))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("place", range(4))
 def test_an_ellipsis_of_no_axes_separates_indices(place, rng):

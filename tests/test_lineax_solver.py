@@ -256,6 +256,7 @@ def test_optimistix(name, method, rng):
     close(flat(jax.flatten_util.ravel_pytree(ours.value)[0]), found.x, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("name", ["trend", "trajectory", "offset"])
 def test_large_problems(name, rng):

@@ -1,7 +1,7 @@
 """The equivalence tests: what a function gives for structured arrays is what it gives for their dense values.
 
 By default a part runs, for minutes. The selection of combinations lets every function meet every structure. The part is one in 25 of
-them, one in 8 for the first five structures, and a derivative of each function. A run of a part of all tests checks a sixth of it.
+them, one in 8 for the first five structures, and a derivative of each function. A run of a part of all tests checks an eighth of it.
 ``--law pairs`` runs the whole selection. The full product of functions, structures, batch shapes, dtypes and modes::
 
     python -m pytest tests/law/test_law.py --law full
@@ -43,11 +43,11 @@ def derivatives():
 
 
 def combinations(number, extent, narrow=False):
-    """The combinations of a case that are checked. With `narrow` a part is a third as large."""
+    """The combinations of a case that are checked. With `narrow` a part is an eighth as large."""
     if extent == "pairs":
         return SELECTION[number]
     if extent == "part":
-        rows, factor = SELECTION[number], 6 if narrow else 1
+        rows, factor = SELECTION[number], 8 if narrow else 1
         share = [factor * (8 if set(c.structures) <= set(BASE) else 25) for c in rows]
         derivative = derivatives().get(CASES[number].name)
         part = [c for i, c in enumerate(rows) if (i + number) % share[i] == 0 or c is derivative]

@@ -197,6 +197,7 @@ def derivatives(f, diagonals, tangents):
     return forward, gradient(diagonals), jax.jvp(gradient, (diagonals,), (tangents,))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(
     ("offsets", "dtype"),

@@ -493,6 +493,7 @@ def test_differential_equations(mode):
     np.testing.assert_allclose(sa.jacobian(solution, mode=mode)(u).to_dense(), expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("steps", [64, 65, 66, 99, 101])

@@ -78,6 +78,7 @@ def test_hard_inputs(case, rng):
     np.testing.assert_allclose(gradient, derivative, rtol=1e-6, atol=1e-6 * np.abs(derivative).max())
 
 
+@pytest.mark.slow
 def test_all_derivatives(rng):
     u, d = map(jnp.asarray, CASES["random"](rng))
 
@@ -93,6 +94,7 @@ def test_all_derivatives(rng):
             np.testing.assert_allclose(f, e, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_stacks_of_all_cases(rng):
     """Some matrices of a stack need estimates, and change their base; one is no Hermitian update."""
     cases = [
@@ -107,6 +109,7 @@ def test_stacks_of_all_cases(rng):
         np.testing.assert_allclose(run(logdet)(us, vs, ds), expected, rtol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
 def test_other_types(dtype, rng):
     u = rng.normal(size=(N, 3)) + 1j * rng.normal(size=(N, 3)) * (dtype[0] == "c")

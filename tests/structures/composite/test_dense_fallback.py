@@ -81,6 +81,7 @@ def test_eager_and_compiled_results_agree_with_numpy(name, function, rng):
             np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("function", [solution, log_determinant])
 def test_derivatives(function, rng):
@@ -143,6 +144,7 @@ def test_policy_forbids_the_dense_form(rng):
         assert np.all(np.isfinite(jax.jit(solution)(x)))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("compiled", [False, True])
 def test_solutions_that_lose_digits_are_replaced_by_solutions_of_the_dense_form(compiled, rng):

@@ -72,6 +72,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_of_all_orders(kind, rng):
@@ -92,6 +93,7 @@ def test_derivatives_of_all_orders(kind, rng):
     np.testing.assert_allclose(jax.jit(lambda: orders(value))(), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("whole", ["sum", "product"])
 @pytest.mark.parametrize("distance", [0.0, 1e-12, 1e-5, 1e-3, 1e-2])

@@ -98,6 +98,7 @@ def whole(factors):
 NAMES = list(pairs(np.random.default_rng(0)))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_systems_and_determinants(name, rng):

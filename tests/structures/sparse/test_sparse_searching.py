@@ -25,6 +25,7 @@ def matrices(rng, dtype, batch):
             yield x + np.asarray(np.nan, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
