@@ -1,6 +1,6 @@
 r"""Determinants of low-rank updates of diagonal matrices, in particular of Hermitian updates of positive ones.
 
-For ``M = D + U U^*`` with a positive diagonal matrix D and :math:`W = D^{-1/2} U` is :math:`\det M = \det D \det C` with
+The determinant of ``M = D + U U^*`` is :math:`\det D \det C`, with a positive diagonal matrix D, :math:`W = D^{-1/2} U` and
 :math:`C = I + W^* W`. The rounding errors of an element of C are at most :math:`\epsilon\, l_i l_j` with the lengths :math:`l_i` of the columns
 of W, which are shorter than :math:`C_{ii}^{1/2}`. So, to first order,
 
@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics.determinants import any_of_all
 from ..._numerics.tall import transposed_quotients
 from ..banded.diagonal import Diagonal
@@ -56,7 +57,7 @@ def of_updated_diagonal(
     accurate = definite & _has_digits(lax.stop_gradient(c))
 
     def by_rows() -> tuple[jax.Array, ...]:
-        return of_base_and_capacitance((positive, _pivots_by_rows(positive, u)))
+        return of_base_and_capacitance((positive, _from_rows(positive, u)))
 
     def others() -> tuple[tuple[jax.Array, ...], jax.Array]:
         return by_estimates(base, jnp.where(definite[..., None, None], 0, u), v)
@@ -71,7 +72,7 @@ def of_updated_diagonal(
         any_of_all(~accurate),
         # Derivatives of the other branch would fill its intermediate results with zeros.
         jax.checkpoint(otherwise),
-        lambda: (of_base_and_capacitance((base, _pivots(c))), jnp.ones_like(accurate)),
+        lambda: (of_base_and_capacitance((base, _from_cholesky(c))), jnp.ones_like(accurate)),
     )
     return results
 
@@ -91,20 +92,22 @@ def _has_digits(c: jax.Array) -> jax.Array:
     unit = jnp.broadcast_to(jnp.eye(c.shape[-1], dtype=c.dtype), c.shape)
     root = lax.linalg.triangular_solve(jnp.linalg.cholesky(c), unit, left_side=True, lower=True)
     errors = jnp.abs(root.conj().mT @ root) * lengths[..., :, None] * lengths[..., None, :]
-    few: jax.Array = jnp.sum(errors, axis=(-2, -1)) <= jnp.finfo(c.dtype).eps ** -0.5
-    return few
+    are_small: jax.Array = jnp.sum(errors, axis=(-2, -1)) <= jnp.finfo(c.dtype).eps ** -0.5
+    return are_small
 
 
-def _pivots(c: jax.Array) -> Diagonal:
+def _from_cholesky(c: jax.Array) -> Diagonal:
+    """Return a diagonal matrix with the determinant of ``C``."""
     return _of_triangular(jnp.linalg.cholesky(c))
 
 
-def _pivots_by_rows(base: Diagonal, u: jax.Array) -> Diagonal:
-    """Use the orthogonal factorization of ``W`` above ``I``."""
+def _from_rows(base: Diagonal, u: jax.Array) -> Diagonal:
+    """Return a diagonal matrix with the determinant of ``C``, from the orthogonal factorization of ``W`` above ``I``."""
     w = u / jnp.sqrt(base.diag)[..., None]
     unit = jnp.eye(w.shape[-1], dtype=w.dtype)
     unit = jnp.broadcast_to(unit, (*w.shape[:-2], *unit.shape))
-    return _of_triangular(jnp.linalg.qr(jnp.concatenate([w, unit], axis=-2), mode="r"))
+    _, r = linalg_dense.qr(jnp.concatenate([w, unit], axis=-2))
+    return _of_triangular(r)
 
 
 def _of_triangular(r: jax.Array) -> Diagonal:
