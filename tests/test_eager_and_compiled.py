@@ -21,6 +21,7 @@ def rows():
 
 
 TALL = sa.Banded([np.zeros(4), np.zeros(4)], (-1, 0), (5, 4))
+DEFICIENT = sa.Sparse([1.0, 1.0], ([0, 1], [0, 1]), (3, 3))
 INDEX = jnp.array(7)
 X = np.arange(4.0)
 
@@ -42,6 +43,9 @@ ONLY_EAGER_ERRORS = {
     ],
     "`lstsq` of a tall `Banded` matrix without full column rank": [
         (lambda x: sa.linalg.lstsq(x, jnp.ones(5)).x, (TALL,), "must have full column rank")
+    ],
+    '`lstsq` of a large `Sparse` matrix that may not have full rank, under `sa.densify("error")`': [
+        (sa.densify("error")(lambda x: sa.linalg.lstsq(x, jnp.ones(3)).x), (DEFICIENT,), "must have full column rank")
     ],
 }
 """Functions, arguments and texts of LinAlgError; compiled code gives NaN."""
@@ -147,6 +151,16 @@ def test_solutions_of_large_matrices(rng):
     assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(x, b))).all()
 
 
+def test_least_squares_of_large_matrices():
+    """`lstsq` of a large `Sparse` matrix that may not have full rank, and the dense forms of the stack take more than 32 MiB."""
+    m, n = 60_000, 80
+    x = sa.Sparse(np.ones(m), (np.arange(m), np.arange(m) % (n - 1)), (m, n))
+    assert x.size * 8 > 32 << 20
+    solve = lambda x: sa.linalg.lstsq(x, jnp.arange(m) % (n - 1)).x  # noqa: E731
+    np.testing.assert_allclose(np.asarray(solve(x)), np.r_[np.arange(n - 1), 0], atol=1e-12)
+    assert np.isnan(np.asarray(jax.jit(solve)(x))).all()
+
+
 OUTSIDE = sa.asarray(X)
 NEED_VALUES = {
     "`nonzero`, `unique_values` and similar functions, `repeat` with traced counts": (
@@ -223,7 +237,13 @@ def test_structures_of_the_same_values(row):
 def test_each_row_of_the_page_is_tested():
     of_functions = [
         function.__doc__.removesuffix(".")
-        for function in (test_determinants_of_sums, test_inverses_of_sums, test_solutions_of_large_matrices, test_files)
+        for function in (
+            test_determinants_of_sums,
+            test_inverses_of_sums,
+            test_solutions_of_large_matrices,
+            test_least_squares_of_large_matrices,
+            test_files,
+        )
     ]
     tested = [*ONLY_EAGER_ERRORS, *UNCHECKED, *NEED_VALUES, *STRUCTURES, *of_functions]
     assert sorted(rows()) == sorted(tested)

@@ -170,6 +170,8 @@ class Caller(NamedTuple):
     """The caller never differentiates through the solver."""
     is_eager: bool = False
     """The caller is an eager call, which solves the dense form of the whole matrix if the solver has failed."""
+    expands: bool = False
+    """The caller is an eager call after a failed attempt: the kernel forms the dense form if the policy allows it."""
 
 
 caller = jax.make_user_context(Caller())

@@ -116,6 +116,8 @@ class Function(Registry[Any], Generic[P, R]):
         self.rule = rule
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
+        self.is_retried: Callable[[Array], bool] = lambda x: False
+        """Whether the kernel for a first argument forms the dense form in a second attempt; see `Caller.expands`."""
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         if dense is not None:
             self._registering((Dense,) * len(arrays), None, (), define.__code__.co_filename)(on_data(dense))
@@ -426,8 +428,8 @@ class Function(Registry[Any], Generic[P, R]):
         """Return the context of a first attempt: compiled code contains no fallback to the dense form if `_once_more`
         follows.
         """
-        x = arrays[0] if arrays and self.checked is not None else None
-        if not isinstance(x, Array) or not x.solved_by_parts or any_traced(arrays):
+        x = arrays[0] if arrays and self.checked is not None and not caller.value.expands else None
+        if not isinstance(x, Array) or not (x.solved_by_parts or self._is_retried(x)) or any_traced(arrays):
             return _NO_CONTEXT
         falls_back = linalg_errors.value == "raise"
         context: contextlib.AbstractContextManager[None] = caller(
@@ -446,14 +448,20 @@ class Function(Registry[Any], Generic[P, R]):
             If no dense form may be tried, or it fails as well.
         """
         x = arrays[0]
-        if isinstance(x, Array) and x.solved_by_parts:
-            try:
+        try:
+            if self._is_retried(x):
+                with caller(Caller(expands=True)):
+                    return self._run(static, arrays)
+            if isinstance(x, Array) and x.solved_by_parts:
                 dense = densify(x, self.name)
-            except DensifyError as error:
-                self._raise(f"; its dense form was not tried:\n{error}")
-            whole: R = follow_eager_operands(self._run(static, [dense, *arrays[1:]]), arrays)
-            return whole
+                whole: R = follow_eager_operands(self._run(static, [dense, *arrays[1:]]), arrays)
+                return whole
+        except DensifyError as error:
+            self._raise(f"; its dense form was not tried:\n{error}")
         self._raise()
+
+    def _is_retried(self, x: Any) -> bool:
+        return isinstance(x, Array) and not caller.value.expands and self.is_retried(x)
 
     def _raise(self, why: str = "") -> NoReturn:
         raise np.linalg.LinAlgError(f"{self.name}: {self.checked}{why}")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import to_dense
+from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.decorator import function
 from ..._numerics import pseudo_inverse
 from .. import matrix_checks as check
@@ -33,8 +33,8 @@ class LstsqResult(NamedTuple):
 
 
 DEFICIENT = (
-    "a must have full column rank, because the banded solver cannot compute the minimum-norm solution; "
-    "use the dense form, a.to_dense(), instead"
+    "a must have full column rank (full row rank if it is wide) in the accuracy of its structured solver, which cannot "
+    "compute other minimum-norm solutions; use the dense form, a.to_dense(), or scipy.sparse.linalg.lsmr(a, b) instead"
 )
 
 
@@ -64,13 +64,14 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     rank : array, (...)
         Numbers of singular values that are not treated as zero, in the default integer data type.
     s : array, (..., min(M, N)) or (..., 0)
-        Singular values in descending order. Empty for a tall `Banded` matrix, like SciPy's result with LAPACK's
-        ``gelsy``.
+        Singular values in descending order. Empty for a tall `Banded` and for a large `Sparse` matrix, like SciPy's
+        result with LAPACK's ``gelsy``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a tall `Banded` matrix does not have full column rank, in an eager call. Under `jax.jit`, or within
+        If a tall `Banded` matrix does not have full column rank, in an eager call; or if a `Sparse` matrix may not have
+        full rank, and the policy of `densify` does not allow its dense form. Under `jax.jit`, or within
         ``errstate(linalg="nan")``, `x` and `residues` are NaN instead.
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
@@ -100,6 +101,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
                                               relative to the largest singular value of each factor
     `LowRank` of rank r, and products and     ``O((M + N) r**2)``
     sums that are of low rank
+    `Sparse`, large with few entries          a sparse factorization of ``A.mT @ A``, refined by the residuals of the
+                                              least-squares problem (Björck, *BIT* 7, 1967), on the host. If estimates
+                                              of the singular values do not show full rank, or the condition number of
+                                              A with scaled columns exceeds about 1e6, the dense form
     `Dense`, and any other                    ``O(M N min(M, N))``
     ========================================  =========================================================
 
@@ -151,12 +156,34 @@ def solution(
     a: Array, b: Array, cond: jax.Array, x: Array, values: jax.Array
 ) -> tuple[tuple[Array, Dense, Dense, Dense], jax.Array]:
     """Return the results of a kernel of `lstsq` from the solution and the singular values."""
-    rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
+    rank = number_of_large(values, cond)
     if a.shape[-2] > a.shape[-1]:
         residues = squared_residuals(a, b, x)
     else:
         residues = Dense.make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
     return (x, residues, Dense.make((rank,)), Dense.make((values,))), jnp.array(True)
+
+
+def result_without_values(
+    a: Array, b: Array, cond: jax.Array, x: jax.Array, rank: jax.Array
+) -> tuple[Dense, Dense, Dense, Dense]:
+    """Return the results of a kernel of `lstsq` that computes no singular values."""
+    found, batch = Dense.make((x,)), jnp.broadcast_shapes(cond.shape, a.shape[:-2])
+    none = jnp.zeros((*x.shape[:-2], 0), cond.dtype)
+    residues = squared_residuals(a, b, found) if a.shape[-2] > a.shape[-1] else Dense.make((none,))
+    values = jnp.zeros((*batch, 0), cond.dtype)
+    return found, residues, Dense.make((jnp.broadcast_to(rank, batch),)), Dense.make((values,))
+
+
+def by_dense_form(a: Array, b: Array, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
+    """Return the same results from the dense form, if the policy allows it; see `Caller.expands`."""
+    x, values = minimum_norm_dense(densify(a, "linalg.lstsq"), b, cond)
+    return result_without_values(a, b, cond, x.data, number_of_large(values, cond)), jnp.array(True)
+
+
+def number_of_large(values: jax.Array, cond: jax.Array) -> jax.Array:
+    """Return the number of singular values that are larger than `cond` times the largest."""
+    return jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
 
 
 def squared_residuals(a: Array, b: Array, x: Array) -> Dense:

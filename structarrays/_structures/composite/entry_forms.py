@@ -28,6 +28,7 @@ from ..._functions.linalg import (
     eigh,
     eigvalsh,
     inv,
+    lstsq,
     matmul,
     pinv,
     selected_inverse,
@@ -180,6 +181,6 @@ def in_entry_form(x: Factored) -> Array:
     return form.assuming(x.assumptions)
 
 
-for _function in (solve, inv, det, slogdet, cholesky, eigh, eigvalsh, pinv, selected_inverse):
+for _function in (solve, inv, det, slogdet, cholesky, eigh, eigvalsh, lstsq, pinv, selected_inverse):
     by_form(_function, of=Factored, when=has_form_with_kernel(_function))(in_entry_form)
 del _function

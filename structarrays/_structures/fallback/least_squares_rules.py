@@ -17,7 +17,7 @@ from ..._core.families.factored import with_batch
 from ..._core.families.other_forms import by_form
 from ..._functions.elementwise import add, subtract
 from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
-from ..._functions.linalg.least_squares import minimum_norm_dense, solution, squared_residuals
+from ..._functions.linalg.least_squares import minimum_norm_dense, result_without_values, solution
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import banded_qr
 from ..._numerics import circulant_transforms as circulant
@@ -118,7 +118,7 @@ def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:
     return is_banded(a) and a.shape[-2] > a.shape[-1] > 0
 
 
-@lstsq.kernel(Banded, Array, when=_is_tall)
+@lstsq.kernel(Banded, Array, when=_is_tall, before="lstsq_by_sparse_form")
 def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
     """Use the QR decomposition: ``R x = Q^H b``. There is no linear-time algorithm for singular values of a banded
     matrix.
@@ -129,10 +129,9 @@ def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense,
     n = a.shape[-1]
     data, r = _by_qr(a, to_dense(b))
     full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
-    x = Dense.make((nan_unless(full[..., None, None], data),))
+    x = nan_unless(full[..., None, None], data)
     rank = jnp.where(full, n, n - 1)  # a rank-deficient matrix has no solution here, and its rank stays unknown
-    none = jnp.zeros((*full.shape, 0), cond.dtype)
-    return (x, squared_residuals(a, b, x), Dense.make((rank,)), Dense.make((none,))), jnp.all(full)
+    return result_without_values(a, b, cond, x, rank), jnp.all(full)
 
 
 @custom_jvp

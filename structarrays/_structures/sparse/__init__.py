@@ -4,6 +4,7 @@ FILES = (
     "array",
     "block_systems",
     "indexing",
+    "least_squares",
     "products",
     "reductions",
     "solvers",

@@ -42,17 +42,18 @@ FEW = 16
 
 def is_large(n: int) -> bool:
     """Return whether linear systems of n rows are solved in their structure: large ones, or if nothing may densify."""
-    return n > SOLVED_AS_DENSE or (n > 0 and _keeps_structure())
+    return n > SOLVED_AS_DENSE or (n > 0 and keeps_structure())
 
 
-def _keeps_structure() -> bool:
+def keeps_structure() -> bool:
+    """Return whether the policy of `densify` warns about dense forms, or forbids them."""
     return densify_policy.value.mode != "allow"
 
 
 def is_worth_solving(n: int, entries: int, dtype: np.dtype) -> bool:
     """Return whether a direct sparse solver takes n × n matrices with this number of entries, and is worthwhile."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
-    few = FEW * entries <= n * n or _keeps_structure()
+    few = FEW * entries <= n * n or keeps_structure()
     return fits and is_large(n) and few
 
 
@@ -142,14 +143,14 @@ det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
 # ---- structures that are solved by their sparse form --------------------------------------------------------------------
 
 
-def _sparse_size(x: Array) -> int:
+def sparse_size(x: Array) -> int:
     """Return the number of entries of the sparse form of a matrix (static)."""
     return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x.freed().entries)
 
 
 def has_few_blocks(x: Array, *args: Any) -> bool:
     """Return whether the sparse form of a matrix that stores blocks is solved directly."""
-    return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
+    return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], sparse_size(x), x.dtype)
 
 
 @by_form(solve, inv, slogdet, det, of=BlockBanded, when=has_few_blocks)

@@ -29,7 +29,7 @@ from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
 from . import array_digests, factor_threads, sparse_inverse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _COLUMNS = 8
 """With this number of right-hand sides at a time, SuperLU is up to twice as fast as with one or with all of them."""
@@ -330,7 +330,17 @@ class Cache:
         """Return the factorisation of a matrix, computed if it is not in the cache."""
         if solver != SUPERLU and str(data.dtype) not in SOLVERS[solver].dtypes:
             solver = SUPERLU
-        key = _digest(data, first, second, n, definite, solver)
+
+        def compute() -> Factorization:
+            if solver == SUPERLU:
+                return factorize(data, first, second, n, definite)
+            return RegisteredFactorization(data, first, second, n, definite, solver)
+
+        found: Factorization = self.kept(digest(f"{n} {definite} {solver}", data, first, second), compute)
+        return found
+
+    def kept(self, key: bytes, compute: Callable[[], Any]) -> Any:
+        """Return the factorisation with a key (see `digest`), computed if it is not in the cache. It has `nbytes`."""
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
@@ -338,10 +348,7 @@ class Cache:
             if slot.value is not None:
                 return slot.value
             try:
-                if solver == SUPERLU:
-                    slot.value = factorize(data, first, second, n, definite)
-                else:
-                    slot.value = RegisteredFactorization(data, first, second, n, definite, solver)
+                slot.value = compute()
             except BaseException:
                 with self._lock:
                     if self._slots.get(key) is slot:
@@ -370,19 +377,18 @@ class _Slot:
 
     __slots__ = ("lock", "value")
 
-    value: Factorization | None
+    value: Any
 
     def __init__(self) -> None:
         self.lock, self.value = threading.Lock(), None
 
 
-def _digest(
-    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, solver: str = SUPERLU
-) -> bytes:
-    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite} {solver}".encode(), digest_size=32)
+def digest(kind: str, data: np.ndarray, first: np.ndarray, second: np.ndarray) -> bytes:
+    """Return the key of a factorisation: a hash of its kind and of the content of the matrix."""
+    whole = hashlib.blake2b(f"{kind} {data.dtype} {first.dtype}".encode(), digest_size=32)
     for array in (data, first, second):
-        digest.update(array_digests.digest_of(array, may_change=array is data))
-    return digest.digest()
+        whole.update(array_digests.digest_of(array, may_change=array is data))
+    return whole.digest()
 
 
 def factorize(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
