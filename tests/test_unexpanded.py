@@ -6,19 +6,19 @@ import pytest
 from support import as_jax
 
 import structarrays as sa
-from structarrays._core.families import elementwise_rule as elementwise
+from structarrays._core.families import unexpanded
 
 
 def test_a_second_registration_is_refused(monkeypatch):
-    monkeypatch.setattr(elementwise, "UNEXPANDED", {})
+    monkeypatch.setattr(unexpanded, "UNEXPANDED", {})
 
-    @elementwise.unexpanded("add")
+    @unexpanded.unexpanded("add")
     def first(function, args, shape):
         return None
 
     with pytest.raises(ValueError, match="add is already registered by test_unexpanded"):
-        elementwise.unexpanded("add")(lambda function, args, shape: None)
-    assert elementwise.UNEXPANDED == {"add": first}
+        unexpanded.unexpanded("add")(lambda function, args, shape: None)
+    assert unexpanded.UNEXPANDED == {"add": first}
 
 
 @pytest.mark.parametrize("function", ["multiply", "divide"])

@@ -27,41 +27,15 @@ from ..dispatch.function import Function, P
 from .elementwise_docstrings import DataType, complete_docstring
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
+from .unexpanded import UNEXPANDED
 
 if TYPE_CHECKING:
     from ..array.arguments import Formulas
     from ..typing import Result, Shape, Static
 
-    Unexpanded = Callable[[Function[..., Any], Sequence[Array], Shape], Array | None]
-
     dense_elementwise: Formulas  # for the formulas, whose signatures contain arrays
 else:
     from ..._numerics import dense_elementwise as dense_elementwise
-
-UNEXPANDED: dict[str, Unexpanded] = {}
-"""For some functions, by name: a callable that may avoid a dense result.
-
-It maps ``(function, args, shape)`` to an array, or to None. See `unexpanded`.
-"""
-
-
-def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
-    """Register a callable that functions of these names call before a result becomes dense.
-
-    Raises
-    ------
-    ValueError
-        If a callable is already registered for one of the names, since two callables would have no defined order.
-    """
-
-    def register(code: Unexpanded) -> Unexpanded:
-        for name in names:
-            if name in UNEXPANDED:
-                raise ValueError(f"unexpanded: {name} is already registered by {UNEXPANDED[name].__module__}")
-            UNEXPANDED[name] = code
-        return code
-
-    return register
 
 
 def held_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:

@@ -15,7 +15,6 @@ from ..._core.array.validation import check_parts, check_static, require, valida
 from ..._core.dispatch.registry import Registry
 from ..._core.families import pattern
 from ..._core.families.conditions import is_first_matrix, is_second_matrix, is_square_pattern
-from ..._core.families.elementwise_rule import unexpanded
 from ..._core.families.entries import element, elements, in_blocks
 from ..._core.families.factored import (
     Factored,
@@ -30,6 +29,7 @@ from ..._core.families.factored import (
     unified,
 )
 from ..._core.families.join import is_zero_outside
+from ..._core.families.unexpanded import unexpanded
 from ..._functions.elementwise import abs as absolute
 from ..._functions.elementwise import multiply
 from ..._functions.indexing import index

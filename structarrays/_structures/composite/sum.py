@@ -15,7 +15,6 @@ from ..._core.array.operands import densify
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.families import pattern
 from ..._core.families.conditions import is_first_matrix, is_second_matrix
-from ..._core.families.elementwise_rule import unexpanded
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -36,6 +35,7 @@ from ..._core.families.factored import (
 )
 from ..._core.families.join import can_join, join
 from ..._core.families.reduction_rule import squared_magnitude
+from ..._core.families.unexpanded import unexpanded
 from ..._functions.elementwise import abs as magnitude
 from ..._functions.elementwise import add, multiply, negative, square
 from ..._functions.indexing import index

@@ -5,8 +5,8 @@ For a matrix A ``(m, n)`` of full column rank, the augmented linear system
     [ I    A ] [ y ]   [ f ]
     [ A^H  0 ] [ x ] = [ g ]
 
-has a unique solution. With ``g = 0``, x is the least-squares solution of ``A x = f``, and y the residual. With ``f = 0``, ``-y`` is the
-solution of ``A^H y = -g`` with minimum norm. A factorization of ``A^H A`` solves the system, and refinement by the residuals of the
+has a unique solution. With ``g = 0``, x is the least-squares solution of ``A x = f``, and y the residual. With ``f = 0``, y is the
+solution of ``A^H y = g`` with minimum norm. A factorization of ``A^H A`` solves the system, and refinement by the residuals of the
 *augmented* system corrects the rounding errors of the product ``A^H A`` (Björck, 1967, *Iterative refinement of linear least squares
 solutions I*; Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 20.5).
 
