@@ -117,7 +117,9 @@ class Function(Registry[Any], Generic[P, R]):
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
         self.is_retried: Callable[[Array], bool] = lambda x: False
-        """Whether the kernel for a first argument forms the dense form in a second attempt; see `Caller.expands`."""
+        """Predicate on the first argument: whether its kernel forms the dense form in a second attempt, see
+        `Caller.expands`. Otherwise the second attempt has the dense form as its argument.
+        """
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         if dense is not None:
             self._registering((Dense,) * len(arrays), None, (), define.__code__.co_filename)(on_data(dense))
@@ -429,7 +431,7 @@ class Function(Registry[Any], Generic[P, R]):
         follows.
         """
         x = arrays[0] if arrays and self.checked is not None and not caller.value.expands else None
-        if not isinstance(x, Array) or not (x.solved_by_parts or self._is_retried(x)) or any_traced(arrays):
+        if not isinstance(x, Array) or not (x.solved_by_parts or self._may_retry(x)) or any_traced(arrays):
             return _NO_CONTEXT
         falls_back = linalg_errors.value == "raise"
         context: contextlib.AbstractContextManager[None] = caller(
@@ -449,7 +451,7 @@ class Function(Registry[Any], Generic[P, R]):
         """
         x = arrays[0]
         try:
-            if self._is_retried(x):
+            if self._may_retry(x):
                 with caller(Caller(expands=True)):
                     return self._run(static, arrays)
             if isinstance(x, Array) and x.solved_by_parts:
@@ -460,7 +462,7 @@ class Function(Registry[Any], Generic[P, R]):
             self._raise(f"; its dense form was not tried:\n{error}")
         self._raise()
 
-    def _is_retried(self, x: Any) -> bool:
+    def _may_retry(self, x: Any) -> bool:
         return isinstance(x, Array) and not caller.value.expands and self.is_retried(x)
 
     def _raise(self, why: str = "") -> NoReturn:

@@ -72,7 +72,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     numpy.linalg.LinAlgError
         If a tall `Banded` matrix does not have full column rank, in an eager call; or if a `Sparse` matrix may not have
         full rank, and the policy of `densify` does not allow its dense form. Under `jax.jit`, or within
-        ``errstate(linalg="nan")``, `x` and `residues` are NaN instead.
+        ``errstate(linalg="nan")``, `x` and `residues` are NaN instead, for `Sparse` also if the dense form takes more
+        than 32 MiB.
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError

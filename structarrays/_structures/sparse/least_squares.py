@@ -51,7 +51,9 @@ def _is_worthwhile(a: Array, entries: int) -> bool:
 
 @lstsq.kernel(Sparse, Array, when=has_few_entries)
 def lstsq_sparse(a: Sparse, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
-    """Solve by a sparse factorization of ``A^H A``, if A certainly has full rank; else by the dense form."""
+    """Solve by a sparse factorization of ``A^H A``, if A has full rank by a margin. If not, solve the dense form where it may be
+    formed; the result is NaN with a false flag elsewhere.
+    """
     cond = lax.stop_gradient(cond)
     if caller.value.expands:
         return by_dense_form(a, b, cond)
@@ -82,6 +84,7 @@ def lstsq_by_sparse_form(x: Banded | BlockBanded) -> Array:
     return to_sparse(x)
 
 
+# The second attempt runs the same kernels, so that singular values are empty whichever method runs.
 lstsq.is_retried = lambda x: isinstance(x, Sparse | BlockBanded | Factored) or _is_wide_band(x)
 
 
@@ -93,27 +96,35 @@ def _by_normal_equations(a: Sparse, b: Array, cond: jax.Array) -> tuple[jax.Arra
     right = jnp.broadcast_to(right, shape + right.shape[-2:])
     if right.size == 0:
         right = jnp.zeros((*right.shape[:-1], 1), a.dtype)  # the rank is needed all the same
-        found, full = _solutions(a, right, cond)
+        found, of_each = _solutions(a, right, cond)
         found = found[..., :0]
     else:
-        found, full = _solutions(a, right, cond)
+        found, of_each = _solutions(a, right, cond)
+    full = _all_to_shape(of_each, batch)
     rank = jnp.where(full, size, size - 1)  # if the matrix has no solution here, its rank stays unknown
+    rank = jnp.where(jnp.all(jnp.isfinite(a.entries[0]), axis=-1), rank, 0)
     if not is_possible(a):
-        return nan_unless(full, found), rank, full
+        return nan_unless(of_each[..., None, None], found), rank, jnp.all(full)
 
-    def by_dense_form() -> tuple[jax.Array, jax.Array]:
+    def densely() -> tuple[jax.Array, jax.Array]:
         x, values = minimum_norm_dense(to_dense(a), b, cond)
-        return jnp.where(full, found, x.data), jnp.where(full, size, number_of_large(values, cond))
+        return jnp.where(of_each[..., None, None], found, x.data), jnp.where(full, rank, number_of_large(values, cond))
 
-    def by_parts() -> tuple[jax.Array, jax.Array]:
-        return found, jnp.broadcast_to(rank, batch)
-
-    x, rank = lax.cond(any_of_all(~full), by_dense_form, by_parts)
+    x, rank = lax.cond(any_of_all(~full), densely, lambda: (found, rank))
     return x, rank, jnp.array(True)
 
 
+def _all_to_shape(flags: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Return flags of a shape that broadcasts to the shape of given flags: whether all that they stand for are true."""
+    flags = jnp.all(flags, axis=tuple(range(flags.ndim - len(shape))))
+    repeated = tuple(i for i, n in enumerate(shape) if n == 1)
+    return jnp.all(flags, axis=repeated, keepdims=True)
+
+
 def _solutions(a: Sparse, b: jax.Array, cond: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the solutions, zero for a matrix that may not have full rank, and whether all matrices have full rank."""
+    """Return the solutions, zero for a matrix that may not have full rank, and a flag for each stacked right-hand side: whether its
+    matrix has full rank.
+    """
     m, n = a.shape[-2:]
     tall = m >= n
 
@@ -133,11 +144,13 @@ def _solutions(a: Sparse, b: jax.Array, cond: jax.Array) -> tuple[jax.Array, jax
         side_by_side = jnp.moveaxis(b, -2, 0)
         rows, columns = a.coords
         x, full = solution(a.data, rows, columns, cond, side_by_side.reshape(m, -1))
-        return jnp.moveaxis(x.reshape(n, *side_by_side.shape[1:]), 0, -2), full
+        return jnp.moveaxis(x.reshape(n, *side_by_side.shape[1:]), 0, -2), jnp.broadcast_to(full, b.shape[:-2])
     batch = b.shape[:-2]
     parts = (jnp.broadcast_to(part, batch + part.shape[-1:]) for part in (a.data, *a.coords))
-    x, full = numerics.over_batch(solution, len(batch))(*parts, jnp.broadcast_to(cond, batch), b)
-    return x, jnp.all(full)
+    solutions: tuple[jax.Array, jax.Array] = numerics.over_batch(solution, len(batch))(
+        *parts, jnp.broadcast_to(cond, batch), b
+    )
+    return solutions
 
 
 def _augmented(

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 _REFINEMENTS = 10
 _STEPS = 6
-"""Steps of power iterations. With three start vectors, an estimate of an extreme eigenvalue is rarely wrong by a factor of 2."""
+"""Steps of power iterations. With three start vectors, they rarely underestimate the largest eigenvalue by a factor of 2."""
 
 _MARGIN = 4
-"""Ratios of singular values within this factor of the tolerance are not decided by estimates."""
+"""Estimates decide about a ratio of singular values only if it exceeds the tolerance by this factor.
+
+The smallest singular value is estimated too large and the largest too small, each by a factor of the square root of 2 in the case above.
+"""
 
 
 class NormalEquations:
@@ -39,9 +42,9 @@ class NormalEquations:
     Attributes
     ----------
     finite : bool
-        Whether the matrix has no NaN and no infinity. The solutions of other matrices are NaN, without an error.
+        Whether the matrix has no NaN and no infinity. Other matrices have no factors.
     regular : bool
-        Whether the matrix certainly has linearly independent columns, and a condition number for which refinement converges.
+        Whether the matrix has linearly independent columns, by a margin above the rounding errors of ``A^H A``, so that refinement converges.
     """
 
     def __init__(self, data: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> None:
@@ -106,7 +109,9 @@ class NormalEquations:
         return _largest_eigenvalue(inverse, start) ** -0.5, _largest_eigenvalue(product, start) ** 0.5
 
     def has_full_rank(self, cond: float) -> bool:
-        """Return whether all singular values are certainly larger than `cond` times the largest."""
+        """Return whether all singular values are larger than `cond` times the largest, by a margin. A matrix that is not finite counts as one
+        of full rank, since its dense form has no solution either.
+        """
         smallest, largest = self._range
         return not self.finite or (self.regular and bool(smallest > _MARGIN * cond * largest))
 
@@ -211,8 +216,8 @@ def solve(
     Returns
     -------
     tuple of ndarray
-        y above x, ``(..., m + n, k)``, and whether each matrix certainly has full rank, ``(...)``. If it does not, the solutions are zero,
-        so that derivatives are finite.
+        y above x, ``(..., m + n, k)``, and whether each matrix has full rank, ``(...)``; see `NormalEquations.has_full_rank`. If the flag is
+        false, the solutions are zero, so that derivatives are finite. If the matrix is not finite, they are NaN.
     """
     batch = np.broadcast_shapes(data.shape[:-1], rows.shape[:-1], columns.shape[:-1], cond.shape, right.shape[:-2])
     arrays: list[Any] = [np.broadcast_to(a, batch + a.shape[-1:]) for a in (data, rows, columns)]

@@ -222,6 +222,14 @@ def test_stacks_with_and_without_full_rank(rng):
         found = call(stack, b)
         np.testing.assert_allclose(np.asarray(found.x), expected, atol=1e-11)
         assert found.rank.tolist() == [N, N - 1]
+        with sa.densify("error"), sa.errstate(linalg="nan"):  # each matrix for itself
+            found = call(stack, b)
+        np.testing.assert_allclose(np.asarray(found.x)[0], expected[0], atol=1e-11)
+        assert np.isnan(np.asarray(found.x)[1]).all()
+    with sa.densify("error"), sa.errstate(linalg="nan"):
+        found = sa.linalg.lstsq(stack, rng.normal(size=(4, 1, M, 2)))
+    assert found.rank.shape == (2,) and found.rank[0] == N
+    assert np.isnan(np.asarray(found.x)).any((-2, -1)).tolist() == [[False, True]] * 4
 
 
 def test_the_tolerance_decides_about_the_rank(rng):
@@ -259,7 +267,8 @@ def test_not_finite(value, rng):
     x = sa.Sparse.from_scipy(matrix)
     broken = matrix.copy()
     broken.data[7] = value
-    assert np.isnan(np.asarray(sa.linalg.lstsq(sa.Sparse.from_scipy(broken), b).x)).all()
+    refused = sa.linalg.lstsq(sa.Sparse.from_scipy(broken), b)
+    assert np.isnan(np.asarray(refused.x)).all() and int(refused.rank) == 0
     expected = np.linalg.lstsq(matrix.toarray(), b[:, 1])[0]
     b[3, 0] = value
     found = np.asarray(sa.linalg.lstsq(x, b).x)
