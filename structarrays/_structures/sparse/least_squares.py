@@ -94,12 +94,10 @@ def _by_normal_equations(a: Sparse, b: Array, cond: jax.Array) -> tuple[jax.Arra
     batch = jnp.broadcast_shapes(a.shape[:-2], cond.shape)
     shape = jnp.broadcast_shapes(batch, right.shape[:-2])
     right = jnp.broadcast_to(right, shape + right.shape[-2:])
-    if right.size == 0:
-        right = jnp.zeros((*right.shape[:-1], 1), a.dtype)  # the rank is needed all the same
-        found, of_each = _solutions(a, right, cond)
-        found = found[..., :0]
-    else:
-        found, of_each = _solutions(a, right, cond)
+    if right.size == 0 and 0 not in batch:  # the rank is needed all the same
+        _, rank, ok = _by_normal_equations(a, Dense.make((jnp.zeros((*batch, a.shape[-2], 1), a.dtype),)), cond)
+        return jnp.zeros((*shape, a.shape[-1], right.shape[-1]), a.dtype), rank, ok
+    found, of_each = _solutions(a, right, cond)
     full = _all_to_shape(of_each, batch)
     rank = jnp.where(full, size, size - 1)  # if the matrix has no solution here, its rank stays unknown
     rank = jnp.where(jnp.all(jnp.isfinite(a.entries[0]), axis=-1), rank, 0)

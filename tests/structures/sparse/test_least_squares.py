@@ -78,6 +78,21 @@ def test_stacks(rng):
         assert solve(one, b[0, :, :0]).shape == (N, 0)
 
 
+def test_nothing_to_solve(rng):
+    """No right-hand sides, and no matrices; the rank is known all the same."""
+    x = sa.Sparse.from_scipy(tall(rng))
+    without = sa.Sparse.from_scipy(with_zero_column(rng))
+    for call in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq)):
+        for shape in ((M, 0), (0, M, 2), (0, M, 0), (2, M, 0)):
+            found = call(x, np.zeros(shape))
+            assert found.x.shape == (*shape[:-2], N, shape[-1])
+            assert found.residues.shape == (*shape[:-2], shape[-1])
+            assert found.rank.shape == () and int(found.rank) == N
+            assert int(call(without, np.zeros(shape)).rank) == N - 1
+        found = call(sa.stack([x, without])[:0], np.zeros((M, 2)))
+        assert found.x.shape == (0, N, 2) and found.rank.shape == (0,)
+
+
 def graded_columns(rng, digits):
     return tall(rng) @ scipy.sparse.diags_array(10.0 ** np.linspace(0, -digits, N))
 
