@@ -156,7 +156,10 @@ def test_least_squares_of_large_matrices():
     m, n = 60_000, 80
     x = sa.Sparse(np.ones(m), (np.arange(m), np.arange(m) % (n - 1)), (m, n))
     assert x.size * 8 > 32 << 20
-    solve = lambda x: sa.linalg.lstsq(x, jnp.arange(m) % (n - 1)).x  # noqa: E731
+
+    def solve(x):
+        return sa.linalg.lstsq(x, jnp.arange(m) % (n - 1)).x
+
     np.testing.assert_allclose(np.asarray(solve(x)), np.r_[np.arange(n - 1), 0], atol=1e-12)
     assert np.isnan(np.asarray(jax.jit(solve)(x))).all()
 

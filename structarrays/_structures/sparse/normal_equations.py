@@ -54,14 +54,16 @@ class NormalEquations:
         self.regular = False
         self._range = np.float64(0), np.float64(1)
         wide = np.result_type(data.dtype, np.float64)
-        a = scipy.sparse.csc_array((data.astype(wide), (rows, columns)), shape=shape)
-        if not self.finite or a.nnz == 0:
+        if not self.finite or data.size == 0:
             return
-        scales = _powers_of_two(np.ravel(abs(a).max(axis=0).toarray()))
-        scaled = a @ scipy.sparse.diags_array(1 / scales)
-        norms = _powers_of_two(np.sqrt(np.ravel((abs(scaled) ** 2).sum(axis=0))))
-        self._exponents = np.frexp(scales)[1] + np.frexp(norms)[1] - 2  # their product may overflow
-        self._a = (scaled @ scipy.sparse.diags_array(1 / norms)).tocsr()
+        # First the largest elements become about 1, so that squares are in range, then the norms of the columns do.
+        data, largest = data.astype(wide), np.zeros(shape[1])
+        np.maximum.at(largest, columns, _sizes(data))
+        first = np.frexp(largest)[1]
+        data = _times_powers(data, -first[columns])
+        second = np.frexp(np.sqrt(np.bincount(columns, abs(data) ** 2, minlength=shape[1])))[1]
+        self._exponents = first + second
+        self._a = scipy.sparse.csr_array((_times_powers(data, -second[columns]), (rows, columns)), shape=shape)
         self._adjoint = self._a.conj().T.tocsr()
         self._factorize()
 
@@ -149,14 +151,14 @@ class NormalEquations:
         return int(2 * self._a.nnz * each) + self._factors.nbytes
 
 
-def _powers_of_two(sizes: np.ndarray) -> np.ndarray:
-    """Return the next smaller powers of two, and 1 for zero."""
-    return np.where(sizes > 0, np.ldexp(1.0, np.frexp(sizes)[1] - 1), 1.0)
+def _sizes(x: np.ndarray) -> np.ndarray:
+    """Return the magnitudes, or for complex numbers, whose magnitudes may overflow, the larger part."""
+    return np.maximum(abs(x.real), abs(x.imag)) if np.iscomplexobj(x) else abs(x)
 
 
 def _largest_exponents(x: np.ndarray, shifts: np.ndarray | int = 0) -> np.ndarray:
     """Return the largest exponent of each column, after multiplication by powers of two; a large negative one for zeros."""
-    sizes = abs(x)
+    sizes = _sizes(x)
     exponents: np.ndarray = np.max(np.where(sizes > 0, np.frexp(sizes)[1] + shifts, -2000), axis=0, initial=-2000)
     return exponents
 
