@@ -301,7 +301,8 @@ def test_subnormal_columns(exponent, rng):
     dense = np.zeros((M, N))
     np.add.at(dense, (matrix.row, matrix.col), rounded)
     equations = normal_equations.NormalEquations(data, matrix.row, matrix.col, (M, N))
-    assert equations.has_full_rank(0.0) == (exponent == -250)  # a tiny ratio, whose fourth power is out of range, is not decided
+    # A ratio whose fourth power is out of range is not decided.
+    assert equations.has_full_rank(0.0) == (exponent == -250)
     assert equations.regular and not equations.has_full_rank(1e-16)
     _, found = equations.solve(b * 2.0**-200, np.zeros((N, 1)))
     found = np.ldexp(found[:, 0], np.where(np.arange(N) == 5, exponent + 200, 200))
