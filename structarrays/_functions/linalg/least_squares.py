@@ -50,7 +50,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
         Right-hand sides. A vector is used for every matrix of `a`; otherwise the batch shapes must broadcast.
     cond : float or array, (...), optional
         Relative tolerance. Singular values less than or equal to ``cond`` times the largest singular value are treated
-        as zero. The default is the machine precision ``eps`` of the data type.
+        as zero. The default is 8 times the machine precision ``eps`` of the data type. Rounding errors of singular values
+        that are zero are usually below ``2 * eps``, which SciPy's default ``eps`` does not cover.
     rcond : float or array, (...), optional
         Alias of `cond`, the name in NumPy, JAX and PyTorch.
 
@@ -70,10 +71,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a tall `Banded` matrix does not have full column rank, in an eager call; or if a `Sparse` matrix may not have
-        full rank, and the policy of `densify` does not allow its dense form. Under `jax.jit`, or within
-        ``errstate(linalg="nan")``, `x` and `residues` are NaN instead, for `Sparse` also if the dense form takes more
-        than 32 MiB.
+        If a tall `Banded` or a large `Sparse` matrix may not have full rank, and the policy of `densify` does not allow
+        its dense form. Under `jax.jit`, or within ``errstate(linalg="nan")``, `x` and `residues` are NaN instead, also if
+        the dense form takes more than 32 MiB.
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
@@ -92,10 +92,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     structure of `a`                          cost, in addition to products with `b`
     ========================================  =========================================================
     `Diagonal`, `Identity`                    ``O(N log N)``
-    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``, by `qr`. The matrix must have full
-    below and above the main diagonal         column rank: `cond` is compared with an estimate of the smallest
-                                              singular value, divided by a bound on the largest, ``4 (l + u + 1)``
-                                              times the largest element of R
+    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``, by `qr`. If an estimate of the smallest
+    below and above the main diagonal         singular value is at most ``c = 4 (l + u + 1) cond`` times the largest
+                                              element of R, the dense form, with `c` for `cond`
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
     `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor; `cond` is
@@ -126,7 +125,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
         raise TypeError(f"{name}: only one of cond and rcond may be given, got both; remove one")
     argument, given = ("cond", cond) if rcond is None else ("rcond", rcond)
     cond = tolerance(name, a, given, arguments=("a", argument))
-    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
+    cond = jnp.asarray(8 * jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)

@@ -19,6 +19,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.contexts import Caller, caller, densify_policy
 from ..._functions.linalg import solve
+from ..._functions.linalg.least_squares import minimum_norm_dense, number_of_large
 from ..._numerics.determinants import any_of_all
 from ..._numerics.flags import custom_jvp
 from ..._numerics.symbolic import is_symbolic
@@ -87,6 +88,33 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array) -
 
     result: tuple[jax.Array, jax.Array] = lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
     return result
+
+
+def least_squares_or_dense_form(
+    a: Array, b: Array, cond: jax.Array, found: jax.Array, full: jax.Array, rank: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return solutions and ranks of `lstsq`, from the dense form where a flag is false, and whether there are solutions.
+
+    Parameters
+    ----------
+    a, b, cond
+        The matrices, right-hand sides and tolerances.
+    found : jax.Array, (..., n, k)
+        Solutions by another method, whose derivatives must be finite.
+    full : jax.Array of bool, (...)
+        Whether that method applies: the matrix has full rank by a margin, so that its dense form has the same rank.
+    rank : jax.Array, (...)
+        Ranks.
+    """
+    if not is_possible(a):
+        return nan_unless(full[..., None, None], found), rank, jnp.all(full)
+
+    def by_dense_form() -> tuple[jax.Array, jax.Array]:
+        x, values = minimum_norm_dense(to_dense(a), b, cond)
+        return jnp.where(full[..., None, None], found, x.data), number_of_large(values, cond)
+
+    x, rank = lax.cond(any_of_all(~full), by_dense_form, lambda: (found, rank))
+    return x, rank, jnp.array(True)
 
 
 def numbers_or_dense(

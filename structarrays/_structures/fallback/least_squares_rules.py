@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
+from ..._core.dispatch.contexts import caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.conditions import has_structural_zeros
@@ -17,17 +20,17 @@ from ..._core.families.factored import with_batch
 from ..._core.families.other_forms import by_form
 from ..._functions.elementwise import add, subtract
 from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
-from ..._functions.linalg.least_squares import minimum_norm_dense, result_without_values, solution
+from ..._functions.linalg.least_squares import by_dense_form, minimum_norm_dense, result_without_values, solution
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import banded_qr
 from ..._numerics import circulant_transforms as circulant
 from ..._numerics.flags import custom_jvp
-from ..._numerics.undefined import nan_unless
-from ..banded.array import Banded, at_offsets
+from ..banded.array import Banded, at_offsets, bands
 from ..banded.bandwidths import is_banded
 from ..banded.diagonal import Diagonal
 from ..blocks.block_diagonal import BlockDiagonal, stacks
 from ..blocks.block_diagonal_solvers import relative_tolerances
+from ..composite.dense_fallback import least_squares_or_dense_form
 from ..composite.product import Product
 from ..composite.sum import Sum
 from ..kronecker.array import Kronecker, transformed
@@ -121,43 +124,51 @@ def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:
 @lstsq.kernel(Banded, Array, when=_is_tall, before="lstsq_by_sparse_form")
 def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
     """Use the QR decomposition: ``R x = Q^H b``. There is no linear-time algorithm for singular values of a banded
-    matrix.
+    matrix, so a matrix that may not have full column rank needs the dense form.
     """
+    cond = lax.stop_gradient(cond)
+    if caller.value.expands:
+        return by_dense_form(a, b, cond)
     remark(
-        "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
+        "a QR decomposition; without full column rank, singular values of the dense form; "
+        "O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
     )
     n = a.shape[-1]
-    data, r = _by_qr(a, to_dense(b))
-    full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
-    x = nan_unless(full[..., None, None], data)
-    rank = jnp.where(full, n, n - 1)  # a rank-deficient matrix has no solution here, and its rank stays unknown
-    return result_without_values(a, b, cond, x, rank), jnp.all(full)
+    found, full = _by_qr(a, to_dense(b), cond)
+    x, rank, ok = least_squares_or_dense_form(a, b, cond, found, full, jnp.where(full, n, n - 1))
+    return result_without_values(a, b, cond, x, rank), ok
 
 
 @custom_jvp
-def _by_qr(a: Banded, b: Dense) -> tuple[jax.Array, Banded]:
-    """Return the solutions as data, and R without derivatives."""
-    _, r, x = _factors_and_solution(a, b)
-    return x.dense_data(), jax.tree.map(jax.lax.stop_gradient, r)
+def _by_qr(a: Banded, b: Dense, cond: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the solutions as data, and whether each matrix has full rank. If not, the solution is another finite vector, so
+    that its derivatives are finite.
+    """
+    _, _, x, full = _factors_and_solution(a, b, cond)
+    return x.dense_data(), full
 
 
 @_by_qr.defjvp
 def _by_qr_jvp(
     primals: tuple[Any, ...], tangents: tuple[Any, ...]
-) -> tuple[tuple[jax.Array, Banded], tuple[jax.Array, Banded]]:
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, Any]]:
     """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
-    (a, b), (da, db) = primals, tangents
-    q, r, x = _factors_and_solution(a, b)
+    (a, b, cond), (da, db, _) = primals, tangents
+    q, r, x, full = _factors_and_solution(a, b, cond)
     rest = matmul(_adjoint(da), subtract(b, matmul(a, x)))
     right = add(matmul(_adjoint(q), subtract(db, matmul(da, x))), solve.dispatch(_adjoint(r), rest)[0])
     dx = solve.dispatch(r, right)[0]
-    return (x.dense_data(), r), (dx.dense_data(), jax.tree.map(jnp.zeros_like, r))
+    return (x.dense_data(), full), (dx.dense_data(), np.zeros(full.shape, jax.dtypes.float0))
 
 
-def _factors_and_solution(a: Banded, b: Dense) -> tuple[Array, Banded, Array]:
+def _factors_and_solution(a: Banded, b: Dense, cond: jax.Array) -> tuple[Array, Banded, Array, jax.Array]:
+    """Return Q, R, the solution, and whether R has full rank. R is the identity matrix where it has not."""
     q, r = qr.dispatch(a, mode="reduced")
-    r = at_offsets(r, r.offsets or (0,))
-    return q, r, solve.dispatch(r, matmul(_adjoint(q), b))[0]
+    r = at_offsets(r, tuple(sorted({0, *r.offsets})))
+    full = banded_qr.has_full_rank(r.diagonals, r.offsets, a.shape[-1], cond)
+    diagonals = [jnp.where(full[..., None], d, float(k == 0)) for d, k in zip(r.diagonals, r.offsets, strict=True)]
+    r = bands(diagonals, r.offsets, r.core_shape, None, dtype=r.dtype, batch=full.shape)
+    return q, r, solve.dispatch(r, matmul(_adjoint(q), b))[0], full
 
 
 def _adjoint(x: Array) -> Array:

@@ -12,21 +12,19 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import right_side, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.contexts import caller, host_calls_policy
 from ..._core.dispatch.recording import remark
 from ..._core.families.factored import Factored
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import lstsq
-from ..._functions.linalg.least_squares import by_dense_form, minimum_norm_dense, number_of_large, result_without_values
-from ..._numerics.determinants import any_of_all
+from ..._functions.linalg.least_squares import by_dense_form, result_without_values
 from ..._numerics.host_calls import on_host
 from ..._numerics.linear_solves import Solve, solve_with_flag
 from ..._numerics.symbolic import is_symbolic
-from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
 from ..blocks.block_banded import BlockBanded
-from ..composite.dense_fallback import is_possible
+from ..composite.dense_fallback import least_squares_or_dense_form
 from . import normal_equations, numerics, sparse_direct
 from .array import Sparse, is_plain_matrix
 from .solvers import FEW, SOLVED_AS_DENSE, keeps_structure, sparse_size
@@ -85,7 +83,7 @@ def lstsq_by_sparse_form(x: Banded | BlockBanded) -> Array:
 
 
 # The second attempt runs the same kernels, so that singular values are empty whichever method runs.
-lstsq.is_retried = lambda x: isinstance(x, Sparse | BlockBanded | Factored) or _is_wide_band(x)
+lstsq.is_retried = lambda x: isinstance(x, Sparse | Banded | BlockBanded | Factored)
 
 
 def _by_normal_equations(a: Sparse, b: Array, cond: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -98,18 +96,9 @@ def _by_normal_equations(a: Sparse, b: Array, cond: jax.Array) -> tuple[jax.Arra
         _, rank, ok = _by_normal_equations(a, Dense.make((jnp.zeros((*batch, a.shape[-2], 1), a.dtype),)), cond)
         return jnp.zeros((*shape, a.shape[-1], right.shape[-1]), a.dtype), rank, ok
     found, of_each = _solutions(a, right, cond)
-    full = _all_to_shape(of_each, batch)
-    rank = jnp.where(full, size, size - 1)  # if the matrix has no solution here, its rank stays unknown
+    rank = jnp.where(_all_to_shape(of_each, batch), size, size - 1)
     rank = jnp.where(jnp.all(jnp.isfinite(a.entries[0]), axis=-1), rank, 0)
-    if not is_possible(a):
-        return nan_unless(of_each[..., None, None], found), rank, jnp.all(full)
-
-    def densely() -> tuple[jax.Array, jax.Array]:
-        x, values = minimum_norm_dense(to_dense(a), b, cond)
-        return jnp.where(of_each[..., None, None], found, x.data), jnp.where(full, rank, number_of_large(values, cond))
-
-    x, rank = lax.cond(any_of_all(~full), densely, lambda: (found, rank))
-    return x, rank, jnp.array(True)
+    return least_squares_or_dense_form(a, b, cond, found, of_each, rank)
 
 
 def _all_to_shape(flags: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -404,31 +404,87 @@ def deficient(n):
     return sa.Banded([np.r_[-np.ones(n - 1), 0], diag, -np.ones(n - 1)], (-1, 0, 1), (n + 1, n))
 
 
-@pytest.mark.parametrize("n", [3, 50, 20_000])
-def test_less_than_full_rank_is_no_silent_answer(n):
-    x, b = deficient(n), np.ones(n + 1)
-    message = "linalg.lstsq: a must have full column rank.*a.to_dense()"
-    with pytest.raises(np.linalg.LinAlgError, match=message):
-        sa.linalg.lstsq(x, b)
-    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.lstsq(x, b).x))(x)))
+def minimum_norm(x, b):
+    """The oracle: NumPy's pseudo-inverse, with a tolerance between the rounding errors and the other singular values."""
+    return np.linalg.pinv(dense(x), rcond=1e-11) @ dense(b)
+
+
+@pytest.mark.parametrize("n", [3, 50, 300])
+def test_less_than_full_rank(n, rng):
+    x, b = deficient(n), jnp.asarray(rng.normal(size=n + 1))
+    for solve in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq)):
+        found, residues, rank, s = solve(x, b)
+        expected = minimum_norm(x, b)
+        close(found, expected, 1e-15 * n**4)
+        np.testing.assert_allclose(float(residues), np.sum((dense(x) @ expected - dense(b)) ** 2), rtol=1e-9)
+        assert int(rank) == n - 1 and dense(s).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_derivatives_without_full_rank(dtype, rng):
+    """Against those of the pseudo-inverse of `Dense`, whose derivatives are tested against finite differences."""
+    x, t = deficient(6).astype(dtype), banded((7, 6), (-1, 0, 1), dtype, seed=1)
+    b, u = (jnp.asarray(normal(7, 2, seed=s, dtype=dtype)) for s in (2, 3))
+
+    def value(solve):
+        return lambda x, b: jnp.sum(jnp.abs(solve(x, b) - 1) ** 2 * jnp.arange(12.0).reshape(6, 2))
+
+    ours = value(lambda x, b: as_jax(sa.linalg.lstsq(x, b).x))
+    theirs = value(lambda x, b: as_jax(sa.linalg.pinv(x.to_dense())) @ b)
+    np.testing.assert_allclose(*(jax.jvp(f, (x, b), (t, u))[1] for f in (ours, theirs)), rtol=1e-9)
+    for transformed in (lambda f: f, jax.jit):
+        gradients = (transformed(jax.grad(f, argnums=(0, 1)))(x, b) for f in (ours, theirs))
+        for g, h in zip(*map(jax.tree.leaves, gradients), strict=True):
+            np.testing.assert_allclose(g, h, rtol=1e-8, atol=1e-9 * np.max(np.abs(h)))
+
+
+def test_a_stack_in_which_some_have_full_rank(rng):
+    """The matrices of full rank keep the solution by QR: `vmap`, compiled and eager."""
+    n, b = 20, jnp.asarray(rng.normal(size=21))
+    regular = deficient(n) + sa.Banded([np.ones(n)], (0,), (n + 1, n))
+    x = sa.stack([deficient(n), regular])
+    expected = [minimum_norm(deficient(n), b), minimum_norm(regular, b)]
+    for solve in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq), jax.vmap(sa.linalg.lstsq, in_axes=(0, None))):
+        found = solve(x, b)
+        close(found.x, expected, 1e-10)
+        assert dense(found.rank).tolist() == [n - 1, n]
+    gradient = jax.jit(jax.grad(lambda b: jnp.sum(as_jax(sa.linalg.lstsq(x, b).x) ** 2)))(b)
+    np.testing.assert_allclose(
+        gradient,
+        sum(2 * np.linalg.pinv(dense(m), rcond=1e-11).T @ e for m, e in zip((deficient(n), regular), expected)),
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("zero", [sa.Banded([], (), (5, 3)), sa.Banded([np.ones(2)], (1,), (5, 3))])
+def test_columns_of_zeros(zero):
+    for solve in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq)):
+        found = solve(zero, np.ones(5))
+        close(found.x, minimum_norm(zero, np.ones(5)), 1e-14)
+        assert int(found.rank) == np.linalg.matrix_rank(dense(zero))
+
+
+def test_a_dense_form_that_the_policy_forbids_is_no_silent_answer():
+    small, large = deficient(50), deficient(20_000)
+    with sa.densify("error"), pytest.raises(np.linalg.LinAlgError, match="full column rank(.|\n)*not tried"):
+        sa.linalg.lstsq(small, np.ones(51))
+    with pytest.raises(np.linalg.LinAlgError, match="full column rank(.|\n)*a.to_dense()(.|\n)*not tried"):
+        sa.linalg.lstsq(large, np.ones(20_001))
+    assert np.all(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.lstsq(x, np.ones(20_001)).x))(large)))
     with sa.errstate(linalg="nan"):
-        solution = sa.linalg.lstsq(x, b)
-        assert np.all(np.isnan(dense(solution.x))) and np.isnan(float(solution.residues)) and int(solution.rank) < n
-    if n < 100:  # as the message says
-        close(sa.linalg.lstsq(x.to_dense(), b, 1e-10).x, scipy.linalg.lstsq(dense(x), b, cond=1e-10)[0], 1e-9)
-    for zero in (sa.Banded([], (), (5, 3)), sa.Banded([np.ones(2)], (1,), (5, 3))):
-        with pytest.raises(np.linalg.LinAlgError):
-            sa.linalg.lstsq(zero, np.ones(5))
+        solution = sa.linalg.lstsq(large, np.ones(20_001))
+    assert np.all(np.isnan(dense(solution.x))) and np.isnan(float(solution.residues)) and int(solution.rank) < 20_000
 
 
 def test_cond_decides_what_full_rank_is():
-    x = sa.Banded([np.array([1.0, 1.0, 1e-6]), np.ones(2) * 0.1], (0, 1), (4, 3))
-    assert int(sa.linalg.lstsq(x, np.ones(4)).rank) == 3
-    with pytest.raises(np.linalg.LinAlgError):
-        sa.linalg.lstsq(x, np.ones(4), 1e-3)
-    with sa.errstate(linalg="nan"):
-        both = sa.linalg.lstsq(x, np.ones(4), np.array([1e-12, 1e-3]))
-    assert dense(both.rank)[0] == 3 > dense(both.rank)[1] and not np.any(np.isnan(dense(both.x)[0]))
+    x, b = sa.Banded([np.array([1.0, 1.0, 1e-6]), np.ones(2) * 0.1], (0, 1), (4, 3)), np.ones(4)
+    for cond, rank in ((None, 3), (1e-12, 3), (1e-3, 2)):
+        found = sa.linalg.lstsq(x, b, cond)
+        assert int(found.rank) == rank
+        close(found.x, scipy.linalg.lstsq(dense(x), b, cond=cond)[0], 1e-9)
+    both = sa.linalg.lstsq(x, b, np.array([1e-12, 1e-3]))
+    close(both.x, [scipy.linalg.lstsq(dense(x), b, cond=cond)[0] for cond in (1e-12, 1e-3)], 1e-9)
+    assert dense(both.rank).tolist() == [3, 2]
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
