@@ -324,6 +324,79 @@ def test_special_values():
     assert sa.linalg.expm(sa.asarray([[1, 2], [3, 4]])).dtype == np.float64
 
 
+def matrices_of_rank_one(n, rng):
+    """With one eigenvalue that is not zero, the trace. The root of such a matrix A is ``A / sqrt(trace)``."""
+    ones = np.ones((n, n))
+    return {
+        "constant": ones,
+        "rows": ones * np.arange(1, n + 1),
+        "columns": np.arange(1.0, n + 1)[:, None] * ones,
+        "outer": np.outer(np.ones(n), rng.random(n)),
+        "alternating": np.outer((-1.0) ** np.arange(n), (-1.0) ** np.arange(n)),
+        "first row": np.diag(np.r_[2.0, np.zeros(n - 1)]) + np.diag(np.r_[1.0, np.zeros(n - 2)], 1),
+        "complex": np.outer(np.ones(n), np.exp(1j * rng.random(n))),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [2, 3, 40, 100])
+def test_roots_of_matrices_of_rank_one(n, dtype, rng):
+    """SciPy returns a root of size 1e15 for ``numpy.ones((40, 40))``. Rounding errors of an eigenvalue 0 become their square roots."""
+    for name, a in matrices_of_rank_one(n, rng).items():
+        x = (
+            sa.asarray(a).astype("complex64" if dtype == "float32" else a.dtype)
+            if a.dtype.kind == "c"
+            else sa.asarray(a).astype(dtype)
+        )
+        for function in (sa.linalg.sqrtm, jax.jit(sa.linalg.sqrtm)):
+            root = dense(function(x))
+            size, eps = np.linalg.norm(a, 2), np.finfo(dtype).eps
+            assert np.linalg.norm(root @ root - a, 2) <= 50 * n**0.5 * eps * size, name
+            assert np.linalg.norm(root - a / np.sqrt(np.trace(a)), 2) <= 100 * np.sqrt(eps * size), name
+
+
+@pytest.mark.parametrize(
+    "structure", ["Dense", "Fill", "Symmetric", "LowRank", "Sum", "Kronecker", "Sparse", "Toeplitz"]
+)
+def test_projections_are_their_own_roots(structure):
+    n = 40
+    projection, change = {
+        "Dense": (np.eye(n) - 1 / n, sa.asarray),
+        "Fill": (np.full((n, n), 1 / n), lambda a: sa.Fill(1 / n, (n, n))),
+        "Symmetric": (np.eye(n) - 1 / n, sa.Symmetric),
+        "LowRank": (np.full((n, n), 1 / n), lambda a: sa.LowRank(np.ones((n, 1)), np.full((n, 1), 1 / n))),
+        "Sum": (np.eye(n) - 1 / n, lambda a: sa.eye(n) - 1 / n),
+        "Kronecker": (
+            np.kron(np.eye(4), np.full((10, 10), 0.1)),
+            lambda a: sa.Kronecker(sa.eye(4), sa.Fill(0.1, (10, 10))),
+        ),
+        "Sparse": (np.kron(np.eye(4), np.full((10, 10), 0.1)), sa.Sparse.from_dense),
+        "Toeplitz": (np.full((n, n), 1 / n), lambda a: sa.Toeplitz(a[0])),
+    }[structure]
+    for function in (sa.linalg.sqrtm, jax.jit(sa.linalg.sqrtm)):
+        root = dense(function(change(projection)))
+        close(root @ root, projection, 1e-13)
+        close(root, projection, 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_a_nilpotent_part_has_no_root(scale):
+    """Once its residual was compared with the square of the root alone, which is large."""
+    for a in ([[0, 1, 0], [0, 0, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]], np.eye(5, k=1)):
+        x = sa.asarray(scale * np.asarray(a, float))
+        with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no square root"):
+            sa.linalg.sqrtm(x)
+        assert np.all(np.isnan(dense(jax.jit(sa.linalg.sqrtm)(x))))
+
+
+def test_large_roots():
+    """Roots of almost nilpotent matrices are large and accurate."""
+    for a in ([[1e-20, 1.0], [0.0, 1e-20]], [[1e-20, 1e-10, 0.0], [0.0, 1e-20, 0.0], [0.0, 0.0, 1.0]]):
+        expected = np.sqrt(np.diag(np.diag(a)))
+        expected[0, 1] = a[0][1] / (2 * np.sqrt(a[0][0]))
+        np.testing.assert_allclose(dense(sa.linalg.sqrtm(sa.asarray(a))), expected, rtol=1e-14)
+
+
 @pytest.mark.parametrize(
     "x",
     [

@@ -160,8 +160,8 @@ def sqrtm(a: Array) -> tuple[Array, Array]:
     """Principal square root of complex matrices, and whether it exists for each, by the Schur form.
 
     Björck and Hammarling (1983), "A Schur method for the square root of a matrix", Linear Algebra Appl. 52/53. On CPUs
-    SciPy computes it, with real numbers if the matrix is real. If a residual is large, XLA computes the
-    roots of the whole batch.
+    SciPy computes it, with real numbers if the matrix is real, and by eigenvectors if the matrix is Hermitian. If a residual is
+    large, XLA computes the roots of the whole batch.
     """
     return _sqrtm(a)
 
@@ -205,7 +205,7 @@ def _sqrtm_by_scipy(roots: numpy.ndarray, fine: numpy.ndarray, a: numpy.ndarray)
             with warnings.catch_warnings():
                 # SciPy warns of singular matrices. The check below decides.
                 warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
-                root = scipy.linalg.sqrtm(x)
+                root = _sqrtm_hermitian(x) if (x == x.conj().T).all() else _sqrtm_general(x)
         except numpy.linalg.LinAlgError:
             fine[i] = False
             continue
@@ -214,7 +214,39 @@ def _sqrtm_by_scipy(roots: numpy.ndarray, fine: numpy.ndarray, a: numpy.ndarray)
             size = numpy.linalg.norm(root, numpy.inf)
             residual = numpy.max(numpy.abs(root @ (root @ probes) - x @ probes))
             fine[i] = residual <= n * numpy.finfo(x.dtype).eps * size * size
+            fine[i] &= residual <= numpy.sqrt(numpy.finfo(x.dtype).eps) * numpy.linalg.norm(x, numpy.inf)
         roots[i] = root
+
+
+def _sqrtm_hermitian(x: numpy.ndarray) -> numpy.ndarray:
+    values, vectors = numpy.linalg.eigh(x)
+    values = numpy.sqrt(values if (values >= 0).all() else values.astype(numpy.result_type(x, numpy.complex64)))
+    root: numpy.ndarray = (vectors * values) @ vectors.conj().T
+    return root
+
+
+def _sqrtm_general(x: numpy.ndarray) -> numpy.ndarray:
+    """Sort the Schur form if the null space has two dimensions or more and its eigenvalue 0 has no nilpotent part.
+
+    Rounding errors replace this eigenvalue by a block of rounding errors, whose root can have any size. With ``T = [[T1, T2], [0, 0]]`` and
+    ``U1 = sqrt(T1)``, the root is ``[[U1, U1^-1 T2], [0, 0]]``.
+    """
+    import scipy.linalg
+
+    size = numpy.max(numpy.abs(x))  # not zero, since the matrix is not Hermitian
+    rounding = 10 * numpy.finfo(x.dtype).eps * size * numpy.linalg.norm(x / size)
+    root: numpy.ndarray
+    if len(x) > 1 and abs(scipy.linalg.qr(x, mode="r", pivoting=True, check_finite=False)[0][-2, -2]) <= rounding:
+        t, z, rank = scipy.linalg.schur(x, output="complex", sort=lambda value: abs(value) > rounding)
+        if numpy.max(numpy.abs(t[rank:, rank:]), initial=0) <= rounding:
+            root = numpy.zeros_like(t)
+            if rank:
+                root[:rank, :rank] = scipy.linalg.sqrtm(t[:rank, :rank])
+                root[:rank, rank:] = scipy.linalg.solve_triangular(root[:rank, :rank], t[:rank, rank:])
+            root = z @ root @ z.conj().T
+            return root
+    root = scipy.linalg.sqrtm(x)
+    return root
 
 
 _COMPILED = (1, 17)
@@ -222,9 +254,17 @@ _COMPILED = (1, 17)
 
 
 def _by_schur(a: Array) -> tuple[Array, Array]:
+    """The root has half of its digits at least: it is a root of a matrix that differs by ``sqrt(eps)``, relatively."""
     t, z = dense_factors.schur(a)
     root, ok = _sqrt_triangular(t)
-    return jnp.where(ok[..., None, None], z @ root @ _adjoint(z), jnp.nan), ok
+    root = z @ root @ _adjoint(z)
+    residual = _row_sums(root @ root - a)
+    ok = ok & ~(residual > jnp.sqrt(jnp.finfo(a.dtype).eps) * _row_sums(a))  # true where there is NaN
+    return jnp.where(ok[..., None, None], root, jnp.nan), ok
+
+
+def _row_sums(a: Array) -> Array:
+    return jnp.max(jnp.sum(jnp.abs(a), axis=-1), axis=-1, initial=0)
 
 
 @custom_jvp

@@ -171,8 +171,9 @@ def sqrtm(A: ArrayLike) -> Array:
     -----
     For dense matrices, the algorithm uses the Schur form (Björck and Hammarling, *Linear Algebra Appl.* 52/53, 1983),
     which JAX implements on CPUs only. SciPy computes it, unless the matrix is badly conditioned. If the matrix is
-    assumed positive semidefinite, the algorithm uses eigenvectors, which is several times as fast. The derivative
-    solves the Sylvester equation ``X dX + dX X = dA``.
+    Hermitian, or assumed positive semidefinite, the algorithm uses eigenvectors, which is several times as fast. If
+    several eigenvalues are zero, the Schur form is sorted. The derivative solves the Sylvester equation
+    ``X dX + dX X = dA``. It does not exist if an eigenvalue is zero: elements are then large, or NaN.
 
     ===================================================  =========================  ==============================
     structure                                            result                     cost
