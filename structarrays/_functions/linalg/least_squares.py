@@ -93,8 +93,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     ========================================  =========================================================
     `Diagonal`, `Identity`                    ``O(N log N)``
     `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``, by `qr`. If an estimate of the smallest
-    below and above the main diagonal         singular value is at most ``c = 4 (l + u + 1) cond`` times the largest
-                                              element of R, the dense form, with `c` for `cond`
+    below and above the main diagonal         singular value is at most ``4 (l + u + 1) cond`` times the largest
+                                              element of R, the dense form
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
     `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor; `cond` is
