@@ -105,7 +105,9 @@ def host_function(
     >>> import jax.numpy as jnp
     >>> import numpy as np
     >>> import structarrays as sa
-    >>> @sa.host_function(result=lambda x: x, vjp=lambda arguments, result, cotangent: (cotangent * jnp.cos(arguments[0]),))
+    >>> def derivative(arguments, result, cotangent):
+    ...     return (cotangent * jnp.cos(arguments[0]),)
+    >>> @sa.host_function(result=lambda x: x, vjp=derivative)
     ... def sine(x):
     ...     return np.sin(x)
     >>> jax.jit(jax.grad(sine))(0.0)

@@ -55,7 +55,8 @@ def vmap_axes(tree: Any, batch_size: int) -> Any:
     Examples
     --------
     >>> import structarrays as sa
-    >>> problem = {"A": sa.Diagonal([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "P": sa.eye(3), "b": sa.ones((3, 2)), "scale": 2.0}
+    >>> A = sa.Diagonal([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> problem = {"A": A, "P": sa.eye(3), "b": sa.ones((3, 2)), "scale": 2.0}
     >>> axes = sa.vmap_axes(problem, 3)
     >>> axes
     {'A': 0, 'P': None, 'b': 0, 'scale': None}
