@@ -415,14 +415,14 @@ def test_less_than_full_rank(n, rng):
     for solve in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq)):
         found, residues, rank, s = solve(x, b)
         expected = minimum_norm(x, b)
-        close(found, expected, 1e-15 * n**4)
+        close(found, expected, 1e-14 * n**2)  # the condition number is below n**2
         np.testing.assert_allclose(float(residues), np.sum((dense(x) @ expected - dense(b)) ** 2), rtol=1e-9)
         assert int(rank) == n - 1 and dense(s).shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_derivatives_without_full_rank(dtype, rng):
-    """Against those of the pseudo-inverse of `Dense`, whose derivatives are tested against finite differences."""
+    """The oracle is JAX's pseudo-inverse of the dense matrix."""
     x, t = deficient(6).astype(dtype), banded((7, 6), (-1, 0, 1), dtype, seed=1)
     b, u = (jnp.asarray(normal(7, 2, seed=s, dtype=dtype)) for s in (2, 3))
 
@@ -430,7 +430,7 @@ def test_derivatives_without_full_rank(dtype, rng):
         return lambda x, b: jnp.sum(jnp.abs(solve(x, b) - 1) ** 2 * jnp.arange(12.0).reshape(6, 2))
 
     ours = value(lambda x, b: as_jax(sa.linalg.lstsq(x, b).x))
-    theirs = value(lambda x, b: as_jax(sa.linalg.pinv(x.to_dense())) @ b)
+    theirs = value(lambda x, b: jnp.linalg.pinv(x.to_jax(), rtol=1e-11) @ b)
     np.testing.assert_allclose(*(jax.jvp(f, (x, b), (t, u))[1] for f in (ours, theirs)), rtol=1e-9)
     for transformed in (lambda f: f, jax.jit):
         gradients = (transformed(jax.grad(f, argnums=(0, 1)))(x, b) for f in (ours, theirs))
