@@ -16,7 +16,7 @@ import jax
 
 from ..dispatch import explicit
 from .base import Array
-from .flattening import all_parameters, opened, opened_arguments, parameters, unflatten
+from .flattening import all_parameters, opened, opened_arguments, unflatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,13 +67,16 @@ def with_indices(result: Any) -> Any:
     """Wrap a result, inside a compiled call, so that its indices are constant outside."""
     if isinstance(result, Incomplete):
         return result
-    if isinstance(result, Array) and result.index_parameters is None:
-        for leaf in result._value[0]:
-            if isinstance(leaf, Array):
+    # The parts of one array are found by a loop: to search its pytree takes longer.
+    found = [result] if isinstance(result, Array) else jax.tree.leaves(result, is_leaf=_has_indices)
+    for x in found:
+        if isinstance(x, Array):
+            if x.index_parameters is not None:
                 break
-        else:
-            return result  # the usual case: to search the pytree would take most of the time
-    if not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
+            for leaf in x._value[0]:
+                if isinstance(leaf, Array):
+                    found.append(leaf)
+    else:
         return result
     if _has_indices(result):
         leaves, aux = all_parameters(result)
@@ -116,8 +119,19 @@ def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
     leaves: Leaves = ()
     for x in arrays:
         if isinstance(x, Array):
-            leaves += x._value[0] if flat else tuple(parameters(x))
+            for y in (x,) if flat else _with_parts(x):
+                leaves += y._value[0]
     return leaves
+
+
+def _with_parts(x: Array) -> list[Array]:
+    """Return an array and all arrays inside it."""
+    found = [x]
+    for y in found:  # which grows
+        for leaf in y._value[0]:
+            if isinstance(leaf, Array):
+                found.append(leaf)
+    return found
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -184,9 +184,8 @@ def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
 
 def as_matrix(x: Array) -> Array:
     """Convert to a stack of matrices with at most two core dimensions, so that each parameter has the batch shape."""
-    if x.core_ndim <= 2 and (x.core_ndim or type(x) is Dense):
-        if x.core_ndim == 2 or type(x) is Dense:
-            return x
+    if type(x) is Dense or x.core_ndim == 2:
+        return x
     constant = x.constant_over(2)
     if constant is not None:
         from ..._structures.fill.array import Fill
@@ -210,8 +209,12 @@ def with_batch(x: Array, batch: Shape) -> Array:
 
 def common_batch(*arrays: Array) -> list[Array]:
     """Broadcast stacks of matrices to a common batch shape."""
-    batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in arrays))
-    return [with_batch(as_matrix(x), batch) for x in arrays]
+    matrices = list(map(as_matrix, arrays))
+    batches = {x.shape[:-2] for x in matrices}
+    if len(batches) == 1:
+        return matrices
+    batch = jnp.broadcast_shapes(*batches)
+    return [with_batch(x, batch) for x in matrices]
 
 
 def line_key(x: Array, item: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], ...]:

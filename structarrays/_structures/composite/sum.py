@@ -249,26 +249,27 @@ def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> A
     """
     if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         return None
-    terms: list[Any] = [_term(x, shape) for x in args]
-    if any(t is None for t in terms):
+    first = _term(args[0], shape)
+    if first is None:
         return None
-    if function.name == "subtract":
-        terms[1] = negative.dispatch(terms[1])
-    return total(*terms)
+    second = _term(args[1], shape, negate=function.name == "subtract")
+    return None if second is None else total(first, second)
 
 
-def _term(x: Array, shape: Shape) -> Array | None:
-    """Convert an operand of a sum to a matrix of its shape; None if it does not cover the core."""
+def _term(x: Array, shape: Shape, negate: bool = False) -> Array | None:
+    """Convert an operand of a sum to a matrix of its shape, and change its sign if told to; None if it does not cover the core."""
     core = shape[-2:]
     if x.shape[-2:] == core:
-        return x
+        return negative.dispatch(x) if negate else x
     constant = x.constant_over(2)
     if constant is not None:
         batch = constant.shape[: max(0, constant.ndim - 2)]
-        return Fill.make((constant.reshape(batch),), core)
+        constant = constant.reshape(batch)
+        return Fill.make((-constant if negate else constant,), core)
     if type(x) is not Dense and not x.full_size and x.size > max(core):
         return None
-    return line_of_rank_one(x.dense_data(), core)
+    line = x.dense_data()
+    return line_of_rank_one(-line if negate else line, core)
 
 
 # ---- functions that distribute over the terms ------------------------------------------------------------------------
