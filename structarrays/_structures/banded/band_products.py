@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 # below. Above, the derivative is slower without loops, and both take seconds to compile.
 _UNROLLED_TERMS, _UNROLLED_DERIVATIVE = 512, 128
 
+_LONGEST = np.iinfo(np.int32).max
+"""The longest vector of diagonals, whose windows begin at 32-bit integers."""
+
 
 def band_matmul(
     diagonals1: Sequence[jax.Array],
@@ -127,16 +130,10 @@ def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diag
     table = np.array([[places.get(k1 + k2, len(rows)) for k2 in offsets2] for k1 in offsets1], np.int32)
     # Row i of the product takes entry i of `first` and entry i + k1 of `second`. If one of them is padding, the other
     # is padding, too, or the result is outside the matrix: no padding meets an entry.
-    rows_first = [
-        pad_axis(d, max(0, -k), m - max(0, -k) - d.shape[-1], -1) for d, k in zip(diagonals1, offsets1, strict=True)
-    ]
     low, high = max(0, -min(offsets1)), max(0, max(offsets1) + m - inner)
-    rows_second = [
-        pad_axis(d, max(0, -k) + low, inner - max(0, -k) - d.shape[-1] + high, -1)
-        for d, k in zip(diagonals2, offsets2, strict=True)
-    ]
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in (*rows_first, *rows_second)))
-    first, second = _stacked(rows_first, len(batch)), _stacked(rows_second, len(batch))
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in (*diagonals1, *diagonals2)))
+    first = _rows(diagonals1, [max(0, -k) for k in offsets1], m, len(batch))
+    second = _rows(diagonals2, [max(0, -k) + low for k in offsets2], low + inner + high, len(batch))
 
     @jax.checkpoint  # otherwise the second derivative would keep every shifted copy of the second factor
     def step(total: jax.Array, term: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
@@ -153,7 +150,27 @@ def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diag
     return tuple(results)
 
 
-def _stacked(diagonals: Sequence[jax.Array], ndim: int) -> jax.Array:
-    """Stack diagonals along a new first axis, with `ndim` batch dimensions after it."""
-    rows = jnp.stack(jnp.broadcast_arrays(*diagonals))
+def _rows(diagonals: Diagonals, starts: Sequence[int], size: int, ndim: int) -> jax.Array:
+    """Return rows of this size that contain the diagonals from these places on, and zeros, with `ndim` batch dimensions after the first.
+
+    The rows are windows of one vector, in which zeros separate the diagonals: to pad each of them would be a compiled
+    loop of its own, which takes as long to compile as the product.
+    """
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    lengths = [d.shape[-1] for d in diagonals]
+    gap = max(max(start, size - start - length) for start, length in zip(starts, lengths, strict=True))
+    if sum(lengths) + gap * (len(lengths) + 1) > _LONGEST:
+        padded = [
+            pad_axis(d, start, size - start - d.shape[-1], -1) for d, start in zip(diagonals, starts, strict=True)
+        ]
+        rows = jnp.stack(jnp.broadcast_arrays(*padded))
+        return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))
+    zeros = jnp.zeros((*batch, gap), jnp.result_type(*diagonals))
+    parts = [zeros]
+    for d in diagonals:
+        parts += [jnp.broadcast_to(d, (*batch, d.shape[-1])), zeros]
+    vector = jnp.concatenate(parts, axis=-1)
+    before = np.cumsum([0, *lengths[:-1]]) + gap * np.arange(1, len(lengths) + 1)
+    windows = (before - starts).astype(np.int32)
+    rows = jax.vmap(lambda start: lax.dynamic_slice_in_dim(vector, start, size, -1))(windows)
     return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

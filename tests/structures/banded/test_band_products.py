@@ -25,12 +25,14 @@ def dense(diagonals, offsets, shape, batch=()):
     return a
 
 
-@pytest.fixture(params=["expressions", "loops of derivatives", "loops"])
+@pytest.fixture(params=["expressions", "loops of derivatives", "loops", "loops of padded rows"])
 def form(request, monkeypatch):
     """The form of the program, whatever the number of terms is."""
     if request.param != "expressions":
         monkeypatch.setattr(band_products, "_UNROLLED_DERIVATIVE", 0)
-    if request.param == "loops":
+    if request.param == "loops of padded rows":
+        monkeypatch.setattr(band_products, "_LONGEST", 0)
+    if request.param in ("loops", "loops of padded rows"):
         monkeypatch.setattr(band_products, "_UNROLLED_TERMS", 0)
     return request.param
 
@@ -125,3 +127,12 @@ def test_second_derivatives(form, rng):
     found, expected = (jax.jit(jax.hessian(f))(d) for f in (function, of_dense))
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-11)
+
+
+def test_compiled_loops_of_a_wide_product():
+    """One for each diagonal of the product, and few others: their compilation is most of the time of a first call."""
+    n, offsets = 200, tuple(range(-20, 21))
+    diagonals = tuple(jnp.ones(n - abs(k)) for k in offsets)
+    product = jax.jit(lambda d1, d2: band_matmul(d1, offsets, (n, n), d2, offsets, (n, n))[0])
+    text = product.lower(diagonals, diagonals).compile().as_text()
+    assert text.count("fusion(") <= 81 + 15
