@@ -295,7 +295,8 @@ def of_exponential(p, x):
 
 
 def of_square_root(p, x):
-    return p.residual((x, x), (-p.wide,)) / row_sums(x) ** 2
+    """Relative to the matrix: a root that is much larger than the principal root has a large residual."""
+    return p.residual((x, x), (-p.wide,)) / (p.norm or 1.0)
 
 
 def of_ldl(p, lu, d):
@@ -312,6 +313,17 @@ def dense(*arrays):
 
 def definite(x):
     return sa.assume(x, "positive_definite")
+
+
+def _square_root(p):
+    """By eigenvectors if the matrix is Hermitian. A matrix without a root has a large residual."""
+    if np.array_equal(p.a, adjoint(p.a)):
+        values, vectors = np.linalg.eigh(p.a)
+        return vectors * np.sqrt(values.astype(complex)) @ adjoint(vectors)
+    root = scipy.linalg.sqrtm(p.a)
+    if of_square_root(p, root) > np.sqrt(p.eps):
+        raise np.linalg.LinAlgError("no square root")
+    return root
 
 
 def _cho_solve(a, b):
@@ -512,9 +524,7 @@ FUNCTIONS = {
         of_exponential,
         "square",
     ),
-    "sqrtm": Function(
-        lambda x, p: dense(sa.linalg.sqrtm(x)), lambda p: (scipy.linalg.sqrtm(p.a),), of_square_root, "definite"
-    ),
+    "sqrtm": Function(lambda x, p: dense(sa.linalg.sqrtm(x)), lambda p: (_square_root(p),), of_square_root, "square"),
 }
 
 
