@@ -20,6 +20,7 @@ from . import dense_elementwise as elementwise
 from . import dense_factors, determinants, pseudo_inverse
 from . import dense_spectra as spectra
 from . import dense_statistical as statistical
+from . import packed_triangles as triangles
 from .flags import custom_jvp
 from .vectors import for_right_sides
 
@@ -146,10 +147,18 @@ def _det_of_few_rows(x: Array) -> Array:
         scale = jnp.ldexp(jnp.ones_like(size), -exponent)
         x, fixed, total = x * scale, fixed * scale, total + jnp.sum(exponent, (-2, -1))
     half = total // 2
-    value: Array = jnp.linalg.det(x)
+    value = _sum_of_products(x)
     for power in (half, total - half):
         value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -largest, largest))
     return value
+
+
+def _sum_of_products(x: Array) -> Array:
+    """Determinant of two or three rows. It is written out, since the derivative of JAX (0.12) is NaN for singular matrices."""
+    if x.shape[-1] == 2:
+        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
+    first, second, third = (x[..., i, :] for i in range(3))
+    return jnp.sum(first * jnp.cross(second, third), axis=-1)
 
 
 @custom_jvp
@@ -159,10 +168,12 @@ def _det(x: Array) -> Array:
 
 @_det.defjvp
 def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """Use JAX's derivative only for singular matrices: JAX (0.10) multiplies pivots up to each row, which may overflow
-    or underflow although the determinant does not.
+    """The derivative of the logarithm, or the formula for nearly singular matrices.
+
+    JAX's derivative (0.10) multiplies pivots up to each row, which may overflow or underflow although the determinant does not. For
+    some singular matrices it is zero.
     """
-    singular = slogdet(lax.stop_gradient(primals[0]))[0] == 0
+    singular = _is_nearly_singular(lax.stop_gradient(primals[0]))
 
     def chosen(x: Array, where: Array) -> Array:
         """Keep these matrices, and replace the others by the identity, whose derivative is defined in both branches."""
@@ -172,7 +183,7 @@ def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arra
         return determinants.exponential(*slogdet(chosen(x, ~singular)), x.dtype)
 
     def some_singular(x: Array) -> Array:
-        return jnp.where(singular, jnp.linalg.det(chosen(x, singular)), regular(x))
+        return jnp.where(singular, _det_near_singular(chosen(x, singular)), regular(x))
 
     def derivative(function: Callable[..., Array]) -> Callable[[], tuple[Array, Array]]:
         return lambda: jax.jvp(function, primals, tangents)
@@ -181,6 +192,39 @@ def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arra
         determinants.any_of_all(singular), derivative(some_singular), derivative(regular)
     )
     return results
+
+
+def _is_nearly_singular(x: Array) -> Array:
+    """Return whether second derivatives of the logarithm of the determinant would cancel, because a pivot is small or zero.
+
+    The numbers in `_det_near_singular` must be in range, unless a pivot is zero.
+    """
+    pivots = jnp.sort(jnp.abs(triangles.diagonal(lax.linalg.lu(x)[0])), axis=-1)
+    smallest, largest = pivots[..., 0], pivots[..., -1]
+    small = smallest <= jnp.finfo(x.dtype).eps ** 0.25 * largest
+    factor = jnp.abs(jnp.sum(jnp.log(pivots[..., 3:]), axis=-1)) / 3
+    in_range = factor < 0.5 * jnp.log(jnp.finfo(x.dtype).max)
+    return jnp.isfinite(largest) & ((smallest == 0) | small & in_range)
+
+
+def _det_near_singular(x: Array) -> Array:
+    r"""Determinant, with all derivatives if up to three singular values are zero; if more are, the first three derivatives are zero.
+
+    In the bases of the singular vectors, which are constants here, :math:`U^H A V = \begin{bmatrix} B & C \\ D & E \end{bmatrix}`, where
+    E belongs to the three smallest singular values. The determinant is that of B times that of the 3 x 3 matrix
+    :math:`E - D B^{-1} C`, which is a polynomial of its elements. They are multiplied by the cubic root of the former, such that
+    neither overflows.
+    """
+    u, s, vh = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=False)
+    rotated = u.conj().mT @ x @ vh.conj().mT
+    above, below = rotated[..., :-3, :], rotated[..., -3:, :]
+    b, c, d, e = above[..., :-3], above[..., -3:], below[..., :-3], below[..., -3:]
+    regular = s[..., -4] > x.shape[-1] * jnp.finfo(x.dtype).eps * s[..., 0]
+    b = jnp.where(regular[..., None, None], b, jnp.eye(b.shape[-1], dtype=x.dtype))
+    sign, logarithm = slogdet(b)
+    factor = jnp.exp(logarithm / 3)[..., None, None]
+    rest = _det_of_few_rows(factor * (e - d @ jnp.linalg.solve(b, c)))
+    return jnp.where(regular, slogdet(u)[0] * slogdet(vh)[0] * sign * rest, 0)
 
 
 def slogdet(x: Array, /) -> tuple[Array, Array]:

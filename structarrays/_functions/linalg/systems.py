@@ -226,6 +226,12 @@ def det(x: ArrayLike, /) -> Array:
     --------
     linalg.slogdet : Sign and logarithm of the determinant, without overflow or underflow.
 
+    Notes
+    -----
+    The derivatives of a dense matrix are right if the matrix is singular, up to the third one. Most structures compute
+    the determinant from its logarithm: there the derivatives of a singular matrix are NaN, and the second derivative of
+    a nearly singular one loses as many digits as the condition number has.
+
     Examples
     --------
     >>> import structarrays as sa
