@@ -384,7 +384,7 @@ def test_a_nilpotent_part_has_no_root(scale):
     """Once its residual was compared with the square of the root alone, which is large."""
     for a in ([[0, 1, 0], [0, 0, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]], np.eye(5, k=1)):
         x = sa.asarray(scale * np.asarray(a, float))
-        with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no square root"):
+        with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no principal square root"):
             sa.linalg.sqrtm(x)
         assert np.all(np.isnan(dense(jax.jit(sa.linalg.sqrtm)(x))))
 
@@ -408,7 +408,7 @@ def test_large_roots():
     ],
 )
 def test_matrices_without_a_root(x):
-    with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no square root"):
+    with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no principal square root"):
         sa.linalg.sqrtm(x)
     assert np.any(np.isnan(jax.jit(lambda x: as_jax(sa.linalg.sqrtm(x)))(x)))
 
@@ -484,3 +484,26 @@ def test_square_roots_of_singular_matrices_warn_of_nothing(matrix, recwarn):
         root = np.asarray(sa.linalg.sqrtm(sa.asarray(matrix)))
     assert not recwarn.list
     assert np.isnan(root).all() or np.allclose(root @ root, matrix)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("factor", [1e-12, 1e3, 1e6])
+def test_exponential_of_unbalanced_factors(factor, dtype):
+    """The columns of one factor may be small and those of the other large: the product is of moderate size."""
+    n = 20
+    t, ones = np.linspace(0, 1, n)[:, None], np.ones((n, 1))
+    u, v = np.hstack([factor * ones, t / factor]), np.hstack([t / factor, factor * ones]) / n
+    for rows, right in ((n, t), (3, t[:3])):  # few columns, and more than half as many as rows
+        x = sa.LowRank(u[:rows].astype(dtype), v[:rows].astype(dtype))
+        a = u[:rows] @ v[:rows].T
+        tolerance = 100 * np.finfo(dtype).eps
+        for exponential in (sa.linalg.expm, jax.jit(sa.linalg.expm)):
+            np.testing.assert_allclose(dense(exponential(x)), scipy.linalg.expm(a), rtol=0, atol=tolerance)
+        product = sa.linalg.expm_multiply(x, sa.asarray(right.astype(dtype)))
+        np.testing.assert_allclose(dense(product), scipy.linalg.expm(a) @ right, rtol=0, atol=tolerance)
+
+
+def test_exponential_of_rank_zero():
+    x = sa.LowRank(np.zeros((6, 0)), np.zeros((6, 0)))
+    np.testing.assert_allclose(dense(sa.linalg.expm(x)), np.eye(6), rtol=1e-15)
+    np.testing.assert_allclose(dense(sa.linalg.expm_multiply(x, sa.ones(6))), np.ones(6), rtol=1e-15)

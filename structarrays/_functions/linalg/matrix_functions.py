@@ -135,7 +135,9 @@ def expm(A: ArrayLike) -> Array:
     return result
 
 
-@function("A", prefix="linalg.", checked="A has no square root (or is assumed positive semidefinite, and is not)")
+@function(
+    "A", prefix="linalg.", checked="A has no principal square root (or is assumed positive semidefinite, and is not)"
+)
 def sqrtm(A: ArrayLike) -> Array:
     r"""Compute the principal square root of each matrix of a stack.
 
@@ -159,7 +161,7 @@ def sqrtm(A: ArrayLike) -> Array:
     TypeError
         If `A` has a boolean data type.
     numpy.linalg.LinAlgError
-        If a matrix has no square root (because of a defective eigenvalue 0), or is assumed positive semidefinite and
+        If a matrix has no principal square root (because of a defective eigenvalue 0), or is assumed positive semidefinite and
         has a negative eigenvalue, in an eager call. Under `jax.jit`, or within ``errstate(linalg="nan")``, its root is
         NaN instead.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import jax
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -13,6 +14,7 @@ from ..._core.families.join import is_zero_outside
 from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
 from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm_bound
+from ..._functions.matrix_checks import real_dtype
 from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_matrix_functions
 from ..._numerics.undefined import nan_unless
@@ -70,11 +72,28 @@ def _expm_low_rank(A: LowRank) -> Array:
     """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which is the corner block of ``exp([[M, I],
     [0, 0]])``.
     """
+    A = _balanced(A)
     small, r = matmul(matrix_transpose(A.v), A.u).dense_data(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
     phi = dense_matrix_functions.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
     return add(identity_like(A, A.shape[-1]), low_rank(matmul(A.u, Dense.make((phi,))), A.v))
+
+
+def _balanced(A: LowRank) -> LowRank:
+    """Scale the columns of both factors by powers of two, such that the largest elements of each pair are about equal.
+
+    Otherwise ``v.mT @ u`` may be much larger than the matrix.
+    """
+    sizes = [jax.lax.stop_gradient(jnp.max(jnp.abs(part.dense_data()), axis=-2, initial=0)) for part in A.parts]
+    (_, of_u), (_, of_v) = map(jnp.frexp, sizes)
+    usable = jnp.all(jnp.stack([(size > 0) & jnp.isfinite(size) for size in sizes]), axis=0)
+    exponent = jnp.where(usable, (of_v - of_u) // 2, 0)
+    # The squares of the powers are in range.
+    largest = jnp.finfo(A.dtype).maxexp // 2 - 1
+    power = jnp.ldexp(jnp.ones(exponent.shape, sizes[0].dtype), jnp.clip(exponent, -largest, largest)).astype(A.dtype)
+    diagonals = [Diagonal.make((data, None), (A.rank, A.rank)) for data in (power, 1 / power)]
+    return LowRank.make(tuple(map(matmul, A.parts, diagonals)))
 
 
 @expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
@@ -140,4 +159,7 @@ def _norm_bound_product(x: Product) -> jax.Array:
 
 @norm_bound.kernel(LowRank)
 def _norm_bound_low_rank(x: LowRank) -> jax.Array:
+    if 0 in (x.rank, *x.shape[-2:]):
+        return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+    x = _balanced(x)
     return bounded(x.u) * bounded(matrix_transpose(x.v))
