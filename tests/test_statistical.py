@@ -468,3 +468,34 @@ def test_cumulative_reductions_of_a_batch_axis_have_the_dtype_asked_for(function
             want = np.asarray(function(sa.asarray(np.asarray(x)), axis=0, dtype=dtype, include_initial=initial))
             np.testing.assert_array_equal(np.asarray(got), want)
     assert function(x, axis=0).dtype == np.uint64
+
+
+WITHOUT_ELEMENTS = {
+    "BlockDiagonal, no rows": lambda d: sa.BlockDiagonal([np.zeros((0, 2), d), np.zeros((0, 3), d)]),
+    "BlockDiagonal, no columns": lambda d: sa.BlockDiagonal([np.zeros((1, 0), d), np.zeros((2, 0), d)]),
+    "Diagonal, no rows": lambda d: sa.Diagonal(np.zeros(0, d), shape=(0, 3)),
+    "Diagonal, no columns": lambda d: sa.Diagonal(np.zeros(0, d), shape=(3, 0)),
+    "Identity": lambda d: sa.Identity(0, np.dtype(d).type(1)),
+    "Toeplitz": lambda d: sa.Toeplitz(np.zeros(3, d))[:0],
+    "Hankel": lambda d: sa.Hankel(np.zeros(3, d), np.zeros(3, d))[:0],
+    "Circulant": lambda d: sa.Circulant(np.zeros(0, d)),
+    "LowRank": lambda d: sa.LowRank(np.zeros((0, 0), d), np.zeros((3, 0), d)),
+    "Kronecker": lambda d: sa.Kronecker(np.zeros((0, 2), d), np.zeros((2, 2), d)),
+    "Sparse": lambda d: sa.Sparse(np.zeros(0, d), (np.zeros(0, int), np.zeros(0, int)), (0, 3)),
+    "Fill": lambda d: sa.Fill(np.dtype(d).type(2), (0, 3)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Degrees of freedom", "ignore:invalid value", "ignore:Mean of empty")
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("name", WITHOUT_ELEMENTS)
+def test_deviations_without_elements(name, axis, dtype):
+    """They have real data types, of the precision of the array."""
+    x = WITHOUT_ELEMENTS[name](dtype)
+    a = np.zeros(x.shape, dtype)
+    for function, oracle in ((sa.var, np.var), (sa.std, np.std)):
+        for keepdims in (False, True):
+            result, expected = function(x, axis=axis, keepdims=keepdims), oracle(a, axis=axis, keepdims=keepdims)
+            assert result.dtype == np.float32
+            np.testing.assert_array_equal(as_jax(result), expected)

@@ -101,7 +101,7 @@ def _everything(
     """Reduce all entries of a matrix: the diagonals, and the background with its multiplicity (None: ignored)."""
     terms = [] if background is None or not _has_unstored(x) else [monoid.repeat(background, count)]
     terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
-    terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
+    terms = terms or [jnp.asarray(monoid.identity(x.dtype if background is None else background.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
     return Dense.make((result[..., None, None] if keepdims else result,))
 

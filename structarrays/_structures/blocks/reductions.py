@@ -58,7 +58,7 @@ def _squared_deviations_blocks(
     segments = missing(x, *axes)
     background = jnp.squeeze(background, axes)
     counts = _segmented([jnp.asarray(float(count), background.dtype) for _, _, count in segments], segments)
-    start = jnp.where(counts > 0, background * counts, 0)
+    start = jnp.where(counts > 0, background * counts.astype(background.dtype), 0)
     return _lines(x, monoid, entries, start, axes, keepdims)
 
 
@@ -78,7 +78,7 @@ def _everything(
         for run, e in zip(x.runs, entries, strict=True)
         if run.size
     ]
-    terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
+    terms = terms or [jnp.asarray(monoid.identity(x.dtype if background is None else background.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
     return Dense.make((result[..., None, None] if keepdims else result,))
 

@@ -107,7 +107,7 @@ def _is_empty(x: Toeplitz | Hankel) -> bool:
 @_about
 def _squared_deviations_toeplitz(x: Toeplitz, mean: jax.Array) -> jax.Array:
     if _is_empty(x):
-        return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
+        return jnp.zeros((*x.batch_shape, x.shape[-2]), mean.real.dtype)
     # The windows follow the rows from the last to the first.
     return _deviations(covering(x).values, x.shape[-1], mean[..., ::-1])[..., ::-1]
 
@@ -116,7 +116,7 @@ def _squared_deviations_toeplitz(x: Toeplitz, mean: jax.Array) -> jax.Array:
 @_about
 def _squared_deviations_hankel(x: Hankel, mean: jax.Array) -> jax.Array:
     if _is_empty(x):
-        return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
+        return jnp.zeros((*x.batch_shape, x.shape[-2]), mean.real.dtype)
     return _deviations(x.values, x.shape[-1], mean)
 
 
@@ -125,7 +125,7 @@ def _squared_deviations_circulant(
     x: Circulant, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
 ) -> Dense:
     """Compute the deviations of one row: every row and every column has the same entries, and so the same mean."""
-    squares = squared_magnitude(x.c - mean.data[..., 0, :1])
+    squares = squared_magnitude(x.c - mean.data[..., 0, :1] if x.size else x.c)
     return _reduce_core_circulant(Circulant.make((squares,), x.meta), monoid=monoid, axes=axes, keepdims=keepdims)
 
 
