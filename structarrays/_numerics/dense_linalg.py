@@ -9,6 +9,7 @@ in the result and leaves ``ok`` true.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -133,24 +134,33 @@ def det(x: Array, /) -> Array:
 
 
 def _det_of_few_rows(x: Array) -> Array:
-    """Determinant by a sum of products. Rows and columns are scaled by powers of two, which is exact, so that no
-    product overflows or underflows.
+    """Determinant by a sum of products, of which none overflows or underflows."""
+    x, exponent = _equilibrated(x)
+    half, value = exponent // 2, _sum_of_products(x)
+    for power in (half, exponent - half):
+        value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -_exponents(x), _exponents(x)))
+    return value
+
+
+def _equilibrated(x: Array) -> tuple[Array, Array]:
+    """Scale rows and columns by powers of two, which is exact, such that the largest elements are about one.
+
+    The determinant is that of the result times two to the second result.
     """
-    total: int | Array
-    fixed, total = lax.stop_gradient(x), 0
-    # A power whose reciprocal is finite, also after a multiplication by a few values below one.
-    largest = jnp.finfo(x.dtype).maxexp - 24
+    fixed, total = lax.stop_gradient(x), jnp.zeros(x.shape[:-2], int)
+    largest = _exponents(x)
     for axis in (-1, -2):
         size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
         _, exponent = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
         exponent = jnp.clip(exponent, -largest, largest)
         scale = jnp.ldexp(jnp.ones_like(size), -exponent)
         x, fixed, total = x * scale, fixed * scale, total + jnp.sum(exponent, (-2, -1))
-    half = total // 2
-    value = _sum_of_products(x)
-    for power in (half, total - half):
-        value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -largest, largest))
-    return value
+    return x, total
+
+
+def _exponents(x: Array) -> int:
+    """The largest power of two whose reciprocal is finite, also after a multiplication by a few values below one."""
+    return int(jnp.finfo(x.dtype).maxexp) - 24
 
 
 def _sum_of_products(x: Array) -> Array:
@@ -197,14 +207,19 @@ def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arra
 def _is_nearly_singular(x: Array) -> Array:
     """Return whether second derivatives of the logarithm of the determinant would cancel, because a pivot is small or zero.
 
-    The numbers in `_det_near_singular` must be in range, unless a pivot is zero.
+    Unless a pivot is zero, `_det_near_singular` must be more accurate: at most three pivots are small, and its numbers are in range.
     """
+    x, exponent = _equilibrated(x)
+    eps = jnp.finfo(x.dtype).eps
     pivots = jnp.sort(jnp.abs(triangles.diagonal(lax.linalg.lu(x)[0])), axis=-1)
-    smallest, largest = pivots[..., 0], pivots[..., -1]
-    small = smallest <= jnp.finfo(x.dtype).eps ** 0.25 * largest
-    factor = jnp.abs(jnp.sum(jnp.log(pivots[..., 3:]), axis=-1)) / 3
-    in_range = factor < 0.5 * jnp.log(jnp.finfo(x.dtype).max)
+    smallest, fourth, largest = pivots[..., 0], pivots[..., 3], pivots[..., -1]
+    small = (smallest <= eps**0.25 * largest) & (fourth > x.shape[-1] * eps * largest)
+    logarithm = jnp.sum(jnp.log(pivots[..., 3:]), axis=-1) + _LOG_2 * exponent.astype(pivots.dtype)
+    in_range = jnp.abs(logarithm) < 1.5 * jnp.log(jnp.finfo(x.dtype).max)
     return jnp.isfinite(largest) & ((smallest == 0) | small & in_range)
+
+
+_LOG_2 = math.log(2)
 
 
 def _det_near_singular(x: Array) -> Array:
@@ -213,16 +228,17 @@ def _det_near_singular(x: Array) -> Array:
     In the bases of the singular vectors, which are constants here, :math:`U^H A V = \begin{bmatrix} B & C \\ D & E \end{bmatrix}`, where
     E belongs to the three smallest singular values. The determinant is that of B times that of the 3 x 3 matrix
     :math:`E - D B^{-1} C`, which is a polynomial of its elements. They are multiplied by the cubic root of the former, such that
-    neither overflows.
+    neither overflows. Rows and columns are equilibrated first: otherwise the singular values of graded matrices are inaccurate.
     """
-    u, s, vh = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=False)
+    x, exponent = _equilibrated(x)
+    u, _, vh = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=False)
     rotated = u.conj().mT @ x @ vh.conj().mT
     above, below = rotated[..., :-3, :], rotated[..., -3:, :]
     b, c, d, e = above[..., :-3], above[..., -3:], below[..., :-3], below[..., -3:]
-    regular = s[..., -4] > x.shape[-1] * jnp.finfo(x.dtype).eps * s[..., 0]
+    regular = slogdet(lax.stop_gradient(b))[0] != 0
     b = jnp.where(regular[..., None, None], b, jnp.eye(b.shape[-1], dtype=x.dtype))
     sign, logarithm = slogdet(b)
-    factor = jnp.exp(logarithm / 3)[..., None, None]
+    factor = jnp.exp((logarithm + _LOG_2 * exponent.astype(logarithm.dtype)) / 3).astype(x.real.dtype)[..., None, None]
     rest = _det_of_few_rows(factor * (e - d @ jnp.linalg.solve(b, c)))
     return jnp.where(regular, slogdet(u)[0] * slogdet(vh)[0] * sign * rest, 0)
 
