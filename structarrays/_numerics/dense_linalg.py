@@ -145,7 +145,7 @@ def _det_of_few_rows(x: Array) -> Array:
 def _equilibrated(x: Array) -> tuple[Array, Array]:
     """Scale rows and columns by powers of two, which is exact, such that the largest elements are about one.
 
-    The determinant is that of the result times two to the second result.
+    The second result is an exponent e: the determinant of `x` is the determinant of the first result times ``2**e``.
     """
     fixed, total = lax.stop_gradient(x), jnp.zeros(x.shape[:-2], int)
     largest = _exponents(x)
@@ -226,9 +226,9 @@ def _det_near_singular(x: Array) -> Array:
     r"""Determinant, with all derivatives if up to three singular values are zero; if more are, the first three derivatives are zero.
 
     In the bases of the singular vectors, which are constants here, :math:`U^H A V = \begin{bmatrix} B & C \\ D & E \end{bmatrix}`, where
-    E belongs to the three smallest singular values. The determinant is that of B times that of the 3 x 3 matrix
-    :math:`E - D B^{-1} C`, which is a polynomial of its elements. They are multiplied by the cubic root of the former, such that
-    neither overflows. Rows and columns are equilibrated first: otherwise the singular values of graded matrices are inaccurate.
+    E belongs to the three smallest singular values. The determinant is the product of det(B) and the determinant
+    of the 3 x 3 matrix :math:`E - D B^{-1} C`, which is a polynomial of its elements. They are multiplied by the cubic root of det(B),
+    such that neither overflows. Rows and columns are equilibrated first: otherwise the singular values of graded matrices are inaccurate.
     """
     x, exponent = _equilibrated(x)
     u, _, vh = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=False)
