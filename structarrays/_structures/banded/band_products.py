@@ -18,6 +18,7 @@ from jax import lax
 
 from ..._numerics.bands import diagonal_length, pad_axis, transpose
 from ..._numerics.flags import custom_jvp
+from ..._numerics.symbolic import is_symbolic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,10 +159,12 @@ def _rows(diagonals: Diagonals, starts: Sequence[int], size: int, ndim: int) -> 
     """
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
     lengths = [d.shape[-1] for d in diagonals]
-    gap = max(max(start, size - start - length) for start, length in zip(starts, lengths, strict=True))
-    if sum(lengths) + gap * (len(lengths) + 1) > _LONGEST:
+    symbolic = any(map(is_symbolic, lengths))
+    gap = 0 if symbolic else max(max(k, size - k - n) for k, n in zip(starts, lengths, strict=True))
+    if symbolic or sum(lengths) + gap * (len(lengths) + 1) > _LONGEST:
         padded = [
-            pad_axis(d, start, size - start - d.shape[-1], -1) for d, start in zip(diagonals, starts, strict=True)
+            pad_axis(d, start, size - start - length, -1)
+            for d, start, length in zip(diagonals, starts, lengths, strict=True)
         ]
         rows = jnp.stack(jnp.broadcast_arrays(*padded))
         return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

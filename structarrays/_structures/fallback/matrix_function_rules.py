@@ -10,11 +10,14 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.factored import Factored
 from ..._core.families.join import is_zero_outside
+from ..._functions.elementwise import abs as magnitude
 from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
 from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm_bound
 from ..._functions.matrix_checks import real_dtype
+from ..._functions.statistical import max as largest_of
 from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_matrix_functions
 from ..._numerics.undefined import nan_unless
@@ -83,9 +86,11 @@ def _expm_low_rank(A: LowRank) -> Array:
 def _balanced(A: LowRank) -> LowRank:
     """Scale the columns of both factors by powers of two, such that the largest elements of each pair are about equal.
 
-    Otherwise ``v.mT @ u`` may be much larger than the matrix.
+    Otherwise ``v.mT @ u`` may be much larger than the matrix. Factors that are composed of other arrays stay as they are.
     """
-    sizes = [jax.lax.stop_gradient(jnp.max(jnp.abs(part.dense_data()), axis=-2, initial=0)) for part in A.parts]
+    if 0 in A.shape[-2:] or any(isinstance(part, Factored) for part in A.parts):
+        return A
+    sizes = [jax.lax.stop_gradient(largest_of(magnitude(part), axis=-2).dense_data()) for part in A.parts]
     (_, of_u), (_, of_v) = map(jnp.frexp, sizes)
     usable = jnp.all(jnp.stack([(size > 0) & jnp.isfinite(size) for size in sizes]), axis=0)
     exponent = jnp.where(usable, (of_v - of_u) // 2, 0)

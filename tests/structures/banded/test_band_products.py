@@ -129,6 +129,23 @@ def test_second_derivatives(form, rng):
         np.testing.assert_allclose(x, y, atol=1e-11)
 
 
+def test_symbolic_sizes(form, rng):
+    """`jax.export` compiles the product for all sizes."""
+    (n,) = jax.export.symbolic_shape("n", constraints=["n >= 8"])
+    offsets = (-2, 0, 1)
+
+    def product(*diagonals):
+        size = diagonals[1].shape[0]
+        return band_matmul(diagonals, offsets, (size, size), diagonals, offsets, (size, size))[0]
+
+    kinds = [jax.ShapeDtypeStruct((n - abs(k),), float) for k in offsets]
+    exported = jax.export.export(jax.jit(product))(*kinds)
+    for size in (8, 11):
+        diagonals = random_band(rng, (size, size), offsets)
+        a, found = dense(diagonals, offsets, (size, size)), exported.call(*diagonals)
+        np.testing.assert_allclose(dense(found, (-4, -2, -1, 0, 1, 2), (size, size)), a @ a, atol=1e-13)
+
+
 def test_compiled_loops_of_a_wide_product():
     """One for each diagonal of the product, and few others: their compilation is most of the time of a first call."""
     n, offsets = 200, tuple(range(-20, 21))
