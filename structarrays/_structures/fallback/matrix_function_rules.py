@@ -94,8 +94,7 @@ def _balanced(A: LowRank) -> LowRank:
     (_, of_u), (_, of_v) = map(jnp.frexp, sizes)
     usable = jnp.all(jnp.stack([(size > 0) & jnp.isfinite(size) for size in sizes]), axis=0)
     exponent = jnp.where(usable, (of_v - of_u) // 2, 0)
-    # The squares of the powers are in range.
-    largest = jnp.finfo(A.dtype).maxexp // 2 - 1
+    largest = jnp.finfo(A.dtype).maxexp - 2  # a power whose reciprocal is a normal number
     power = jnp.ldexp(jnp.ones(exponent.shape, sizes[0].dtype), jnp.clip(exponent, -largest, largest)).astype(A.dtype)
     diagonals = [Diagonal.make((data, None), (A.rank, A.rank)) for data in (power, 1 / power)]
     return LowRank.make(tuple(map(matmul, A.parts, diagonals)))
