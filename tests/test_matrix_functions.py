@@ -491,11 +491,11 @@ def test_square_roots_of_singular_matrices_warn_of_nothing(matrix, recwarn):
     [(1e-12, "float64"), (1e6, "float64"), (1e200, "float64"), (1e3, "complex64"), (1e-30, "complex64")],
 )
 def test_exponential_of_unbalanced_factors(factor, dtype):
-    """The columns of one factor may be small and those of the other large: the product is of moderate size."""
+    """One factor has small columns, and the other has large ones. Their product is of moderate size."""
     n = 20
     t, ones = np.linspace(0, 1, n)[:, None], np.ones((n, 1))
     u, v = np.hstack([factor * ones, t / factor]), np.hstack([t / factor, factor * ones]) / n
-    for rows, right in ((n, t), (3, t[:3])):  # few columns, and more than half as many as rows
+    for rows, right in ((n, t), (3, t[:3])):  # of low rank, and of a rank above half of the rows
         x = sa.LowRank(u[:rows].astype(dtype), v[:rows].astype(dtype))
         a = u[:rows] @ v[:rows].T
         tolerance = 100 * np.finfo(dtype).eps

@@ -67,7 +67,7 @@ def with_indices(result: Any) -> Any:
     """Wrap a result, inside a compiled call, so that its indices are constant outside."""
     if isinstance(result, Incomplete):
         return result
-    # The parts of one array are found by a loop: to search its pytree takes longer.
+    # The parts of one array are found by a loop: to search its pytree takes longer. The loop is `_with_parts`, without its call.
     found = [result] if isinstance(result, Array) else jax.tree.leaves(result, is_leaf=_has_indices)
     for x in found:
         if isinstance(x, Array):
