@@ -1,13 +1,10 @@
 """Derivatives of determinants of singular and nearly singular matrices, with exact polynomials as the oracle."""
 
-import itertools
-import math
-from fractions import Fraction
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from exact_determinants import derivatives
 from support import as_jax
 
 import structarrays as sa
@@ -39,19 +36,6 @@ MATRICES = {
     "two rows": np.ones((2, 2)),
     "three rows": np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]),
 }
-
-
-def derivatives(c, f):
-    """The derivatives of ``det(c + s f)`` at zero, from its exact coefficients."""
-    n = len(c)
-    coefficients = [Fraction(0)] * (n + 1)
-    for columns in itertools.permutations(range(n)):
-        term = [Fraction((-1) ** sum(a > b for a, b in itertools.combinations(columns, 2)))]
-        for i, j in enumerate(columns):
-            constant, slope = Fraction(float(c[i, j])), Fraction(float(f[i, j]))
-            term = [constant * a + slope * b for a, b in zip([*term, 0], [0, *term], strict=True)]
-        coefficients = [a + b for a, b in zip(coefficients, term, strict=True)]
-    return [float(k) * math.factorial(i) for i, k in enumerate(coefficients)]
 
 
 def determinant(s, c, f):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from . import dense_spectra as spectra
 from .dense_linalg import qr
@@ -53,6 +54,24 @@ def _singular_values_jvp(
     left, s, right = svd(u, v)
     moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
     return spectra.simple(s, s.shape[-1]), jnp.sum((left.conj() * moved).real, axis=-2)
+
+
+def rounding_error(u: jax.Array, v: jax.Array) -> jax.Array:
+    """Bound (...) of singular values that are zero without rounding errors, which are relative to the columns of the factors.
+
+    Columns may cancel: ``[a, a] @ [b, -b].mT`` is zero, and its computed singular values are not. The sums in Householder's QR
+    factorization of n constant elements have relative errors up to about the square root of n.
+    """
+    n = max(u.shape[-2], v.shape[-2])
+    sizes = [_column_norms(lax.stop_gradient(x)) for x in (u, v)]
+    return 4 * math.sqrt(n) * float(jnp.finfo(u.dtype).eps) * jnp.sum(sizes[0] * sizes[1], axis=-1)
+
+
+def _column_norms(x: jax.Array) -> jax.Array:
+    """Euclidean norms (..., r), whose squares may overflow or underflow."""
+    largest = jnp.max(jnp.abs(x), axis=-2, initial=0)
+    scaled = jnp.abs(x) / jnp.where(largest == 0, 1, largest)[..., None, :]
+    return largest * jnp.sqrt(jnp.sum(scaled**2, axis=-2))
 
 
 @custom_jvp
@@ -95,7 +114,7 @@ def _nuclear_norm_jvp(
 def pinv(u: jax.Array, v: jax.Array, rtol: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Factors ``p`` (..., n, q) and ``h`` (..., m, q) of the pseudo-inverse ``p @ h.mT``; see `pseudo_inverse.pinv`."""
     left, s, right = svd(u, v)
-    large = s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
+    large = s > jnp.maximum(rtol * jnp.max(s, axis=-1, initial=0), rounding_error(u, v))[..., None]
     inverse = jnp.where(large | jnp.isnan(s), reciprocal(jnp.where(s == 0, 1, s)), 0).astype(u.dtype)
     return right * inverse[..., None, :], left.conj()
 

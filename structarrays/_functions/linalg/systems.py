@@ -13,8 +13,8 @@ from ..._core.array.operands import to_dense
 from ..._core.assumptions import carried
 from ..._core.dispatch.decorator import function
 from ..._core.dispatch.recording import remark
+from ..._numerics import dense_determinants, positive_definite, pseudo_inverse
 from ..._numerics import dense_linalg as linalg_dense
-from ..._numerics import determinants, positive_definite, pseudo_inverse
 from ..._numerics.undefined import differentiable_if
 from .. import matrix_checks as check
 from ..linear_algebra import matmul
@@ -201,7 +201,7 @@ def _cholesky_dense(x: Dense, *, upper: bool) -> tuple[Dense, jax.Array]:
     return Dense.make((data,)), ok
 
 
-@function("x", prefix="linalg.", dense=linalg_dense.det)
+@function("x", prefix="linalg.", dense=dense_determinants.det)
 def det(x: ArrayLike, /) -> Array:
     """Compute the determinant of each matrix of a stack.
 
@@ -228,9 +228,9 @@ def det(x: ArrayLike, /) -> Array:
 
     Notes
     -----
-    The derivatives of a dense matrix are right if the matrix is singular, up to the third one. Most structures compute
-    the determinant from its logarithm: there the derivatives of a singular matrix are NaN, and the second derivative of
-    a nearly singular one loses as many digits as the condition number has.
+    The derivatives are right if the matrix is singular, up to the third one. Most structures compute the determinant from
+    its logarithm, whose derivatives do not exist there: the derivatives of a (nearly) singular matrix are computed from its
+    dense form. They are NaN if the policy forbids it, or if it takes more than 32 MiB.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-@function("x", prefix="linalg.", dense=linalg_dense.slogdet)
+@function("x", prefix="linalg.", dense=dense_determinants.slogdet)
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Compute the sign, and the logarithm of the absolute value, of the determinant of each matrix of a stack.
 
@@ -297,11 +297,6 @@ def differentiable_unless_singular(logabsdet: jax.Array) -> jax.Array:
 def logarithms(x: Array) -> tuple[jax.Array, jax.Array]:
     """Return the sign of the determinant and the logarithm of its absolute value, as data."""
     return tuple(part.dense_data() for part in slogdet.dispatch(x))
-
-
-def det_by_slogdet(x: Array) -> Dense:
-    """Compute determinants from their logarithms, because intermediate products could overflow or underflow."""
-    return Dense.make((determinants.exponential(*logarithms(x), x.dtype),))
 
 
 @function("x", "rtol", prefix="linalg.")

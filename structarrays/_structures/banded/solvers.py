@@ -17,11 +17,12 @@ from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, inv, pinv, selected_inverse, slogdet, solve, svd
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import banded_determinants, banded_elimination, determinants
 from ..._numerics.quotients import reciprocal
 from ..._numerics.undefined import nan_unless
+from ..composite.det_by_slogdet import det_by_slogdet
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
 from .diagonal import Diagonal, Identity

@@ -32,11 +32,12 @@ from ..._functions.linalg import (
     solve_triangular,
     svdvals,
 )
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._functions.linalg.triangular import transposed
 from ..._numerics.cyclic_reduction import rows_of_blocks
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded, bands
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import solved
 from ..fallback.singular_values import of_singular_values

@@ -109,9 +109,14 @@ def least_squares_or_dense_form(
     if not is_possible(a):
         return nan_unless(full[..., None, None], found), rank, jnp.all(full)
 
-    def by_dense_form() -> tuple[jax.Array, jax.Array]:
+    @jax.checkpoint  # as in `_densely`
+    def dense(a: Array, b: Array) -> tuple[jax.Array, jax.Array]:
         x, values = minimum_norm_dense(to_dense(a), b, cond)
-        return jnp.where(full[..., None, None], found, x.data), number_of_large(values, cond)
+        return x.data, number_of_large(values, cond)
+
+    def by_dense_form() -> tuple[jax.Array, jax.Array]:
+        x, rank = dense(a, b)
+        return jnp.where(full[..., None, None], found, x), rank
 
     x, rank = lax.cond(any_of_all(~full), by_dense_form, lambda: (found, rank))
     return x, rank, jnp.array(True)
@@ -181,8 +186,13 @@ def _nan_unless(fine: jax.Array, found: Sequence[jax.Array]) -> tuple[jax.Array,
 
 
 def _densely(function: Callable[[Array], Result], x: Array) -> tuple[jax.Array, ...]:
-    results = function(to_dense(x))
-    return tuple(r.dense_data() for r in (results if isinstance(results, tuple) else (results,)))
+    @jax.checkpoint  # otherwise reverse mode would allocate the intermediate results, also where this branch does not run
+    def evaluated(x: Any) -> tuple[jax.Array, ...]:
+        results = function(to_dense(x))
+        return tuple(r.dense_data() for r in (results if isinstance(results, tuple) else (results,)))
+
+    parts: tuple[jax.Array, ...] = evaluated(x)
+    return parts
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))

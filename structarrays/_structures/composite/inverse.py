@@ -17,10 +17,11 @@ from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import as_matrix, part, stored
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
-from ..._functions.linalg.systems import det_by_slogdet, logarithms
+from ..._functions.linalg.systems import logarithms
 from ..._numerics.symbolic import smaller
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
+from .det_by_slogdet import det_by_slogdet
 from .estimates import probes
 from .part_solvers import can_solve, without_derivatives
 

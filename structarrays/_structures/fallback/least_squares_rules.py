@@ -35,7 +35,7 @@ from ..composite.product import Product
 from ..composite.sum import Sum
 from ..kronecker.array import Kronecker, transformed
 from ..low_rank.array import LowRank
-from ..low_rank.low_rank_spectra import has_low_rank, is_narrow, of_low_rank
+from ..low_rank.low_rank_spectra import has_low_rank, is_narrow, of_low_rank, significant_values
 from ..toeplitz.circulant import Circulant
 from ..toeplitz.circulant_solvers import pseudo_reciprocals
 
@@ -51,12 +51,15 @@ def _is_narrow(a: LowRank, *args: Array, **static: Any) -> bool:
 @lstsq.kernel(BlockDiagonal, Array, when=has_structural_zeros)
 @lstsq.kernel(Circulant, Array)
 @lstsq.kernel(Kronecker, Array)
-@lstsq.kernel(LowRank, Array, when=_is_narrow)
-def lstsq_by_parts(
-    a: Diagonal | BlockDiagonal | Circulant | Kronecker | LowRank, b: Array, *, cond: jax.Array
-) -> Result:
+def lstsq_by_parts(a: Diagonal | BlockDiagonal | Circulant | Kronecker, b: Array, *, cond: jax.Array) -> Result:
     """Solve by decompositions of the parts, without a dense form."""
     return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a).dense_data())
+
+
+@lstsq.kernel(LowRank, Array, when=_is_narrow)
+def _lstsq_low_rank(a: LowRank, b: Array, *, cond: jax.Array) -> Result:
+    """Solve by the pseudo-inverse."""
+    return solution(a, b, cond, minimum_norm_by_pinv(a, b, cond), significant_values(a))
 
 
 minimum_norm: Registry[Array] = Registry("minimum_norm")

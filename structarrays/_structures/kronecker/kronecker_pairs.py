@@ -33,10 +33,11 @@ from ..._core.families.conditions import is_square_pattern
 from ..._core.families.factored import chain
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import cholesky, det, inv, matrix_transpose, slogdet, solve
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet, logarithms
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, logarithms
 from ..._functions.rounding_and_parts import conj
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.dense_fallback import by_parts_or_dense, for_parts_of
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.inverse import inverse_by
 from ..composite.part_solvers import checked, solution, solved, without_derivatives
 from ..composite.sum import Sum

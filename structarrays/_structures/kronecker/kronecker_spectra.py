@@ -25,9 +25,10 @@ from ..._core.dispatch.registry import Registry
 from ..._core.families.conditions import is_square_pattern
 from ..._core.families.factored import with_batch
 from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, matrix_transpose, slogdet, solve
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import kronecker_factors, kronecker_schur
 from ..banded.diagonal import Diagonal, Identity
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.inverse import inverse_by
 from ..composite.part_solvers import linear_product, solution
 from ..composite.product import product

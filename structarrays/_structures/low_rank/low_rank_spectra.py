@@ -152,7 +152,13 @@ def _spectral_norm(x: LowRank) -> jax.Array:
     return low_rank_factors.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
 
 
-norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_narrow)
+def significant_values(x: LowRank) -> jax.Array:
+    """Singular values, zero where they are rounding errors because columns of the factors cancel."""
+    values: jax.Array = svdvals.dispatch(x).data
+    return jnp.where(values <= low_rank_factors.rounding_error(*_factors(x))[..., None], 0, values)
+
+
+norm_and_rank(LowRank, significant_values, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_narrow)
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)

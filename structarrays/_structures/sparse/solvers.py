@@ -19,8 +19,9 @@ from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.sparse_solvers import SUPERLU
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..blocks.block_banded import BlockBanded
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import array_digests, sparse_direct, sparse_systems

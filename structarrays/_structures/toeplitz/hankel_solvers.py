@@ -14,7 +14,8 @@ from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, slogdet, solve
-from ..._functions.linalg.systems import det_by_slogdet, logarithms
+from ..._functions.linalg.systems import logarithms
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.inverse import checked_inverse, stays_inverse
 from ..composite.part_solvers import solved
 from .array import Toeplitz, toeplitz

@@ -24,12 +24,13 @@ from ..._core.array.operands import dense_if_small, to_dense
 from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
-from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import are_allowed
 from ..._numerics.symbolic import is_symbolic
 from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
+from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.estimates import probes
 from ..composite.inverse import checked_inverse, stays_inverse
 from ..composite.part_solvers import by_equation, generically_regular, refined, reusable, solved, without_derivatives

@@ -1,6 +1,7 @@
 """Matrices for which solvers by parts fail: compiled code falls back to the dense form, as eager calls do. NumPy gives the expected values."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -187,6 +188,45 @@ def test_large_stacks_reserve_no_memory_for_the_dense_forms():
     for function in (solution, log_determinant):
         memory = jax.jit(function).lower(x).compile().memory_analysis().temp_size_in_bytes
         assert memory < 100 * 8 * n * count
+
+
+def branch_sizes(jaxpr):
+    """Numbers of elements of what the branches of a program return, without branches within branches."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "cond":
+            yield from (math.prod(variable.aval.shape) for variable in equation.outvars)
+            continue
+        for parameter in equation.params.values():
+            inner = getattr(parameter, "jaxpr", parameter)
+            if hasattr(inner, "eqns"):
+                yield from branch_sizes(inner)
+
+
+CONSTANT = np.ones((300, 1))
+TRIDIAGONAL = sa.tridiagonal(-0.1 * np.ones(299), np.ones(300), -0.1 * np.ones(299))
+DECAY = 0.5 ** np.arange(300)
+PROGRAMS = {
+    "determinant": (determinant, TRIDIAGONAL),
+    "determinant of Toeplitz": (determinant, sa.Toeplitz(DECAY)),
+    "determinant of a border": (determinant, sa.Block([[TRIDIAGONAL, CONSTANT], [CONSTANT.T, np.zeros((1, 1))]])),
+    "logarithm of a border": (
+        lambda x: log_determinant(x)[1],
+        sa.Block([[TRIDIAGONAL, CONSTANT], [CONSTANT.T, np.zeros((1, 1))]]),
+    ),
+    "logarithm of an update": (lambda x: log_determinant(x)[1], TRIDIAGONAL + sa.LowRank(CONSTANT / 300, CONSTANT)),
+    "least squares": (
+        lambda x: jnp.sum(as_jax(sa.linalg.lstsq(x, np.ones(301))[0])),
+        sa.Banded([np.ones(300), np.ones(300)], (0, -1), shape=(301, 300)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_keep_nothing_of_a_dense_form_that_is_not_needed(name):
+    """Reverse mode allocates what a branch keeps for it, and fills it with zeros if another branch runs."""
+    function, x = PROGRAMS[name]
+    sizes = list(branch_sizes(jax.make_jaxpr(sa.grad(function))(x).jaxpr))
+    assert 0 < max(sizes) < 20 * 300
 
 
 def test_limit_counts_all_matrices_of_a_stack(rng):
