@@ -48,6 +48,7 @@ COMPILED = {1: jax.jit(FIRST), 2: jax.jit(SECOND), 3: jax.jit(jax.grad(SECOND))}
 FORWARD = jax.jit(jax.jacfwd(FIRST))
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("name", MATRICES)
 def test_three_derivatives(name, rng):

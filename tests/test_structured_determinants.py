@@ -59,6 +59,7 @@ def example(name, nearly, rng):
     return base, direction, make, derivatives(c, f), np.prod(np.linalg.norm(c, axis=0) + np.linalg.norm(f, axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("nearly", [False, True], ids=["singular", "nearly singular"])
 @pytest.mark.parametrize("name", MATRICES)

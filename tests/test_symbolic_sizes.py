@@ -117,6 +117,15 @@ OTHERS = {
     "norm": (lambda v, u: sa.linalg.matrix_norm(sa.LowRank(u, u)), lambda v, u: np.linalg.norm(u @ u.T)),
     "QR": (lambda v, u: sa.abs(sa.linalg.qr(u).R), lambda v, u: np.abs(np.linalg.qr(u).R)),
     "least squares": (lambda v, u: sa.linalg.pinv(u) @ v, lambda v, u: np.linalg.pinv(u) @ v),
+    "rank of low rank": (lambda v, u: sa.linalg.matrix_rank(sa.LowRank(u, u)), lambda v, u: 3),
+    "pseudo-inverse of low rank": (
+        lambda v, u: sa.linalg.pinv(sa.LowRank(u, u)) @ v,
+        lambda v, u: np.linalg.pinv(u @ u.T) @ v,
+    ),
+    "gradient of a determinant": (
+        lambda v, u: jax.grad(lambda v: as_jax(sa.linalg.det(sa.tridiagonal(v[1:] / 9, v, v[1:] / 9))))(v)[0],
+        lambda v, u: np.linalg.det((np.diag(v) + np.diag(v[1:] / 9, 1) + np.diag(v[1:] / 9, -1))[1:, 1:]),
+    ),
     "five diagonals": (
         lambda v, u: sa.linalg.solve(sa.Banded([v[2:], v[1:], 9 + v, v[1:], v[2:]], range(-2, 3), v.shape * 2), v),
         lambda v, u: np.linalg.solve(

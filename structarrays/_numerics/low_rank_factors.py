@@ -62,9 +62,9 @@ def rounding_error(u: jax.Array, v: jax.Array) -> jax.Array:
     Columns may cancel: ``[a, a] @ [b, -b].mT`` is zero, and its computed singular values are not. The sums in Householder's QR
     factorization of n constant elements have relative errors up to about the square root of n.
     """
-    n = max(u.shape[-2], v.shape[-2])
-    sizes = [_column_norms(lax.stop_gradient(x)) for x in (u, v)]
-    return 4 * math.sqrt(n) * float(jnp.finfo(u.dtype).eps) * jnp.sum(sizes[0] * sizes[1], axis=-1)
+    of_u, of_v = (_column_norms(lax.stop_gradient(x)) for x in (u, v))
+    n = jnp.asarray(max(u.shape[-2], v.shape[-2]), of_u.dtype)  # which may be symbolic
+    return 4 * jnp.sqrt(n) * float(jnp.finfo(u.dtype).eps) * jnp.sum(of_u * of_v, axis=-1)
 
 
 def _column_norms(x: jax.Array) -> jax.Array:

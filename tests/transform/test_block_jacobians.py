@@ -183,6 +183,7 @@ def explicit_steps(u):
     return u - jnp.tanh(before @ weights(u.shape[1], u.shape[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(
     ("function", "shape"),

@@ -62,6 +62,7 @@ def logdet(u, v, d):
     return as_jax(sa.linalg.slogdet(matrix(u, v, d)).logabsdet)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_hard_inputs(case, rng):
     """Values have more than half of the digits, whatever the condition number is."""
@@ -120,6 +121,7 @@ def test_stacks_of_all_cases(rng):
         np.testing.assert_allclose(run(logdet)(us, vs, ds), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
 def test_other_types(dtype, rng):

@@ -269,6 +269,7 @@ def test_determinants_of_toeplitz_matrices(make, rng):
         np.testing.assert_allclose(found[1], logarithm, rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("make", [geometric, random_geometric])
 def test_derivatives_of_determinants_of_toeplitz_matrices(make, rng):

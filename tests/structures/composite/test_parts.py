@@ -111,12 +111,14 @@ def test_sums_with_a_term_of_low_rank(base, dtype, rng):
     assert type(inverse) is sa.Sum or base == "Banded"
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("base", ["Diagonal", "Banded", "Circulant", "background"])
 def test_derivatives_of_sums(base, rng):
     same_derivatives(rng, *rebuilt(sa.Sum(BASES[base](rng, float), low_rank(rng))))
 
 
+@pytest.mark.slow
 def test_an_array_with_a_background_is_a_sum(rng):
     x = tridiagonal(rng, 200) + 1.5
     with sa.densify("error"):
@@ -146,6 +148,7 @@ def test_sums_under_jit_and_vmap(rng):
     np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b))(x, right), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("small", [1e-4, 1e-9, 1e-14, 1e-30, 0.0])
 def test_a_base_that_is_nearly_singular(small, rng):

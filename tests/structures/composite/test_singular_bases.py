@@ -87,6 +87,7 @@ def functions(x, right):
     return sign, logabsdet, sa.linalg.solve(x, right)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("kind", MATRICES)
 def test_determinants_and_solutions(kind, rng):

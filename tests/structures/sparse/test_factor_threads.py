@@ -41,6 +41,7 @@ print(resident() - before, sa_cache.nbytes and next(iter(sa_cache._slots.values(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of the process from /proc")
 def test_many_systems_take_the_memory_of_few():
     """200 factorizations, of which 4 are kept: without owning threads, the process grows by all of them."""

@@ -334,6 +334,7 @@ def on_dense(data, b, pattern, function):
     return function(jnp.linalg.pinv(a) @ b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("kind", ["tall", "wide", "without full rank"])
 def test_derivatives(dtype, kind, rng):

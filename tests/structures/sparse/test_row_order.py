@@ -71,6 +71,7 @@ def is_canonical(x):
     return bool(np.all(np.diff(keys) > 0)) and x.order == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("convert", [jax.jit(to_sparse), sparse_with_values], ids=["compiled", "with values"])
 @pytest.mark.parametrize("name", MATRICES)
