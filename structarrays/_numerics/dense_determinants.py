@@ -91,9 +91,8 @@ def det_of_any_rank(x: Array) -> Array:
         return det(x)
     scaled, exponent = _equilibrated(x)
     singular = _is_nearly_singular(lax.stop_gradient(scaled), exponent)[..., None, None]
-    identity = jnp.eye(
-        x.shape[-1], dtype=x.dtype
-    )  # instead of other matrices, since its derivatives are finite in both formulas
+    # Each formula gets the identity in place of the other's matrices, since all derivatives are finite there.
+    identity = jnp.eye(x.shape[-1], dtype=x.dtype)
     nearly_singular = _det_of_nearly_singular(jnp.where(singular, scaled, identity), exponent)
     return jnp.where(singular[..., 0, 0], nearly_singular, _det_of_regular(jnp.where(singular, identity, x)))
 
