@@ -114,8 +114,9 @@ with _paused_collection():
     from ._functions.trigonometric import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh
     from ._functions.utility import all, any, diff
     from ._structures import load as _load_structures
-    from ._structures.banded.array import Banded, bidiagonal, from_dia, tridiagonal
+    from ._structures.banded.array import Banded
     from ._structures.banded.diagonal import Diagonal, Identity, diag
+    from ._structures.banded.from_diagonals import bidiagonal, from_dia, tridiagonal
     from ._structures.blocks.block_banded import BlockBanded, block_tridiagonal
     from ._structures.blocks.block_diagonal import BlockDiagonal
     from ._structures.composite.block import Block

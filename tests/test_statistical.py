@@ -10,7 +10,7 @@ import pytest
 from support import as_jax
 
 import structarrays as sa
-from structarrays._functions.statistical import PROD
+from structarrays._functions.monoids import PROD
 
 
 def values(rng, shape, dtype):

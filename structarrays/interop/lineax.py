@@ -30,8 +30,9 @@ from .._functions.data_type import astype
 from .._functions.linalg.norms import diagonal as diagonal_of
 from .._functions.linear_algebra import matmul, matrix_transpose
 from .._functions.rounding_and_parts import conj
-from .._structures.banded.array import Banded, tridiagonal
+from .._structures.banded.array import Banded
 from .._structures.banded.diagonal import Diagonal
+from .._structures.banded.from_diagonals import tridiagonal
 from .._structures.symmetric.array import Symmetric
 from .._structures.triangular.array import Triangular
 from .linear_operators import check_matrix

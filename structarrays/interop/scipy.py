@@ -17,7 +17,8 @@ from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]
 
 from .._core.array.base import Array
 from .._core.array.dense import Dense
-from .._structures.banded.array import Banded, from_dia
+from .._structures.banded.array import Banded
+from .._structures.banded.from_diagonals import from_dia
 from .._structures.blocks.block_diagonal import BlockDiagonal
 from .._structures.sparse.array import Sparse
 from .linear_operators import check_matrix

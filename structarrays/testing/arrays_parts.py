@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._structures.banded.array import Banded, tridiagonal
+from .._structures.banded.array import Banded
 from .._structures.banded.diagonal import Diagonal
+from .._structures.banded.from_diagonals import tridiagonal
 from .._structures.composite.block import Block
 from .._structures.composite.inverse import Inverse
 from .._structures.low_rank.array import LowRank
