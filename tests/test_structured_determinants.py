@@ -120,3 +120,18 @@ def test_without_the_dense_form(shift, known, rng):
         found = [function(0.0, make, base, direction) for function in (first, jax.jacfwd(first))]
     np.testing.assert_allclose(found[:known], derivatives(c, f)[1 : 1 + known], rtol=1e-3)
     assert np.all(np.isnan(found[known:]))
+
+
+def test_a_singular_matrix_of_a_stack_leaves_the_others_alone():
+    """Without the dense form, the first derivative of a singular matrix alone is NaN."""
+    shift = np.array([0.0, 1.0])
+
+    def determinants(s):
+        return as_jax(
+            sa.linalg.det(sa.tridiagonal(-ONES[1:], np.array([1.0, 2, 2, 2, 2, 1]) + shift[:, None] + s, -ONES[1:]))
+        )
+
+    regular = 2 * np.eye(N) - np.diag(ONES[1:], 1) - np.diag(ONES[1:], -1) + np.diag([0.0, 1, 1, 1, 1, 0])
+    with sa.densify("error"):
+        found = jax.jacfwd(determinants)(0.0)
+    np.testing.assert_allclose(found, [np.nan, derivatives(regular, np.eye(N))[1]], rtol=1e-12)

@@ -54,12 +54,13 @@ def _determinant_jvp(may_expand: bool, primals: tuple[Any], tangents: tuple[Any]
     Without the dense form, derivatives that do not exist or would have no correct digit are NaN.
     """
     (fixed,) = lax.stop_gradient(primals)
-    size, regular = _relative_derivative(fixed)
+    size, exists = _relative_derivative(fixed)
+    regular = jnp.all(exists)
     eps = float(jnp.finfo(fixed.dtype).eps)
     if not may_expand:
         twice = functools.partial(_differentiable_if, regular & (size < eps**-0.75))
         value, change = jax.jvp(_by_logarithm, jax.tree.map(twice, primals), tangents)
-        return value, nan_unless(regular, change)
+        return value, nan_unless(exists, change)
 
     def derivative(function: Callable[[Array], jax.Array]) -> Callable[[], tuple[jax.Array, jax.Array]]:
         return lambda: jax.jvp(function, primals, tangents)
@@ -72,7 +73,7 @@ def _determinant_jvp(may_expand: bool, primals: tuple[Any], tangents: tuple[Any]
 
 
 def _relative_derivative(x: Array) -> tuple[jax.Array, jax.Array]:
-    """Largest derivative of the logarithm by a parameter, times the size of the parameters, and whether all matrices are regular.
+    """Largest derivative of the logarithm by a parameter, times the size of the parameters, and which matrices are regular.
 
     Second derivatives are differences of terms that may exceed them by this factor.
     """
@@ -83,7 +84,7 @@ def _relative_derivative(x: Array) -> tuple[jax.Array, jax.Array]:
         for parameter, change in zip(jax.tree.leaves(x), jax.tree.leaves(changes), strict=True)
         if jnp.issubdtype(parameter.dtype, jnp.inexact)
     ]
-    return jnp.max(jnp.stack([jnp.zeros_like(logarithm, shape=()), *products])), jnp.all(sign != 0)
+    return jnp.max(jnp.stack([jnp.zeros_like(logarithm, shape=()), *products])), sign != 0
 
 
 def _differentiable_if(exists: jax.Array, parameter: jax.Array) -> jax.Array:
