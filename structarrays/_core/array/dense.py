@@ -75,13 +75,20 @@ class Dense(Array):
         return leaves[0].shape if aux[0] is Dense else aux[0].shape_of(leaves, aux[1])
 
     @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        leaves, aux = self._value
+        return leaves[0].ndim if aux[0] is Dense else len(aux[0].shape_of(leaves, aux[1]))
+
+    @property
     def data(self) -> jax.Array:
         """Elements as a `jax.Array`."""
         data: jax.Array = self._value[0][0]
         return data
 
     def dense_data(self) -> jax.Array:
-        return self.data
+        data: jax.Array = self._value[0][0]
+        return data
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.everywhere(rows, columns, pattern.DENSE)

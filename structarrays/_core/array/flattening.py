@@ -358,7 +358,9 @@ def all_parameters(x: Array) -> Value:
 
 
 def _flatten_opened(opened: Opened) -> Value:
-    leaves, aux = all_parameters(opened.x)
+    leaves, aux = opened.x._value
+    if type(aux) is not tuple:
+        aux = cast("Aux", tuple(aux))  # as in `all_parameters`, without its call
     if opened.barred and aux[0].index_parameters is not None:
         start, stop, _ = aux[0].index_parameters.indices(len(leaves))
         leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]

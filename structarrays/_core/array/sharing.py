@@ -50,12 +50,15 @@ def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
     """Drop, inside a compiled call, the parameters that a result or a part of it shares with these arrays."""
     if not isinstance(result, Array):
         return with_indices(result)
-    arrays = [x for x in arrays if isinstance(x, Array)]
-    flat = not any(isinstance(leaf, Array) for x in (result, *arrays) for leaf in x._value[0])
+    flat = True
+    for x in (result, *arrays):
+        if isinstance(x, Array):
+            for leaf in x._value[0]:
+                flat = flat and not isinstance(leaf, Array)
     given = _parameters(arrays, flat)
     places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
     leaves, tree = all_parameters(result) if flat else jax.tree.flatten(opened(result))
-    new = tuple(leaf for leaf in leaves if id(leaf) not in places)
+    new = tuple([leaf for leaf in leaves if id(leaf) not in places])
     if len(new) == len(leaves):
         return with_indices(result)
     count = iter(range(len(new)))

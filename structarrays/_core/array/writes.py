@@ -62,7 +62,7 @@ class Link:
 def link_of(x: Any) -> Link | None:
     """Return the link of a handle, or None."""
     try:
-        link: Link = x._link
+        link: Link = object.__getattribute__(x, "_link")  # without `Array.__getattr__`, which makes a message
         return link
     except AttributeError:
         return None

@@ -177,7 +177,7 @@ class Registry(Generic[Result]):
                 groups.setdefault(key, []).append(kernel)
         found: list[Kernel[Result]] = []
         for key in sorted(groups):
-            found += groups[key] if len(groups[key]) == 1 else in_declared_order(groups[key])
+            found += in_declared_order(groups[key]) if any([kernel.before for kernel in groups[key]]) else groups[key]
         return tuple(found)
 
     def required(self, args: Sequence[Any], static: Mapping[str, Any] = MappingProxyType({})) -> Kernel[Result]:
