@@ -481,7 +481,7 @@ class Function(Registry[Any], Generic[P, R]):
 
     def dispatch(self, *args: Array, **static: Any) -> Result:
         """Run the kernel for these arrays, otherwise the rule of the family, otherwise the dense kernel."""
-        log = active_log()
+        log = active_log() if RECORDING else None
         kernel = self.choose(args, static)
         if kernel is not None:
             if log is None:

@@ -177,7 +177,7 @@ class Registry(Generic[Result]):
                 groups.setdefault(key, []).append(kernel)
         found: list[Kernel[Result]] = []
         for key in sorted(groups):
-            found += in_declared_order(groups[key]) if any([kernel.before for kernel in groups[key]]) else groups[key]
+            found += groups[key] if len(groups[key]) == 1 else in_declared_order(groups[key])
         return tuple(found)
 
     def required(self, args: Sequence[Any], static: Mapping[str, Any] = MappingProxyType({})) -> Kernel[Result]:
@@ -212,7 +212,8 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
     """
     left, ordered = list(kernels), []
     while left:
-        first = next((k for k in left if not any(k.name in other.before for other in left if other is not k)), None)
+        behind = {name for kernel in left for name in kernel.before}
+        first = next((kernel for kernel in left if kernel.name not in behind), None) if behind else left[0]
         if first is None:
             raise ValueError(f"these kernels are declared to precede each other: {', '.join(map(str, left))}")
         left.remove(first)

@@ -161,16 +161,6 @@ def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
-def _over_one_core_axis(x: Factored, axis: int) -> Array:
-    """Sums over the rows (axis -2) or the columns of each matrix, as products with vectors of ones."""
-    m, n = x.shape[-2:]
-    if axis == -2:
-        sums: Array = matmul.dispatch(Dense.make((jnp.ones((1, m), x.dtype),)), x)
-    else:
-        sums = matmul.dispatch(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
-    return sums
-
-
 def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Array:
     """The sums over axes as a `jax.Array`."""
     data: jax.Array = sum_of.dispatch(x, axis=axis, keepdims=keepdims).dense_data()
@@ -179,11 +169,17 @@ def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Arr
 
 @sum_of.kernel(Factored, when=has_core)
 def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """Reduce one core axis after the other, the longer one first, so that the remaining sum is shorter."""
+    """Reduce one core axis after the other, the longer one first, so that the remaining sum is shorter.
+
+    Sums over rows or columns are products with vectors of ones.
+    """
     *batch, m, n = x.shape
     rows, columns = len(batch), len(batch) + 1
-    first = rows if rows in axis and (columns not in axis or m > n) else columns
-    sums = _over_one_core_axis(x, first - columns - 1)
+    sums: Array
+    if rows in axis and (columns not in axis or m > n):
+        first, sums = rows, matmul.dispatch(Dense.make((jnp.ones((1, m), x.dtype),)), x)
+    else:
+        first, sums = columns, matmul.dispatch(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
     if axis == (first,) and keepdims:
         return sums
     data = sums.dense_data()

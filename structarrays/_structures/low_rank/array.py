@@ -113,6 +113,11 @@ class LowRank(Factored):
         return v
 
     @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.u.ndim
+
+    @property
     def rank(self) -> int:
         """The number of columns of the factors: an upper bound of the rank."""
         return self.u.shape[-1]
@@ -228,7 +233,7 @@ def _merge_pair_low_rank_fill(x: LowRank, y: Fill) -> Array:
 
 def _written_out(*arrays: LowRank) -> bool:
     """Return whether no factor is composed of other arrays: a composed factor would be densified to append columns."""
-    return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
+    return not any([isinstance(part, Factored) for x in arrays for part in (x.u, x.v)])
 
 
 @merge_pair.kernel(LowRank, LowRank, when=_written_out)
@@ -275,7 +280,7 @@ def line_of_rank_one(data: jax.Array, core: Shape) -> LowRank:
 
 
 def _side_by_side(a: Array, b: Array) -> Array:
-    a, b = common_batch(a, b)
+    """Join factors of one batch shape."""
     return Dense.make((jnp.concatenate((a.dense_data(), b.dense_data()), axis=-1),))
 
 
