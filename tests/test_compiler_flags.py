@@ -44,6 +44,7 @@ def test_sums_of_products_are_right():
     assert "RuntimeWarning" not in errors
 
 
+@pytest.mark.slow
 def test_flags_are_kept():
     program = "import structarrays, os; print(os.environ.get('XLA_FLAGS'))"
     own = "--xla_cpu_experimental_ynn_fusion_type=+reduce"

@@ -62,6 +62,7 @@ def test_three_derivatives(name, rng):
         np.testing.assert_allclose(value, expected[order], rtol=1e-11, atol=bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", [1, np.exp(1j)], ids=["real", "complex"])
 def test_stacks(phase, rng):
     """Singular and regular matrices of one stack have derivatives of their own."""

@@ -121,6 +121,7 @@ def test_solutions_from_many_threads():
             np.testing.assert_allclose(m @ x, np.ones(30), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_systems_are_solved_while_python_ends():
     code = """
 import atexit
@@ -132,6 +133,7 @@ atexit.register(lambda: print(factor_threads.compute(lambda: "solved"), factor_t
     assert run.stdout == "solved None\n" and not run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_has_threads_of_its_own():
     code = """
@@ -147,6 +149,7 @@ assert os.waitpid(child, 0)[1] == 0
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_keeps_factors_and_forgets_threads():
     """SciPy's destructor of the allocations of a thread leaves an exception behind, here in the new process."""
