@@ -505,6 +505,22 @@ def test_exponential_of_unbalanced_factors(factor, dtype):
         np.testing.assert_allclose(dense(product), scipy.linalg.expm(a) @ right, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("factor", [1e5, 1e-50, 1e200])
+def test_exponential_of_unbalanced_composed_factors(factor):
+    """The factors of an elementwise product are Khatri–Rao products of the factors of its operands."""
+    n = 30
+    t = np.linspace(0, 1, n)[:, None]
+    columns, scales = np.hstack([np.ones((n, 1)), t, t**2]), np.array([factor, 1, 1 / factor])
+    x = sa.LowRank(columns * scales, columns / scales / n) * sa.LowRank(columns, np.cos(columns))
+    assert type(x.u).__name__ == "KhatriRao"
+    expected = scipy.linalg.expm(columns @ columns.T / n * (columns @ np.cos(columns).T))
+    tolerance = 1e-13 * np.max(expected)
+    for exponential in (sa.linalg.expm, jax.jit(sa.linalg.expm)):
+        np.testing.assert_allclose(dense(exponential(x)), expected, rtol=0, atol=tolerance)
+    product = sa.linalg.expm_multiply(x, sa.asarray(t))
+    np.testing.assert_allclose(dense(product), expected @ t, rtol=0, atol=n * tolerance)
+
+
 def test_exponential_of_rank_zero():
     x = sa.LowRank(np.zeros((6, 0)), np.zeros((6, 0)))
     np.testing.assert_allclose(dense(sa.linalg.expm(x)), np.eye(6), rtol=1e-15)

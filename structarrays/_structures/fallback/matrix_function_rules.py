@@ -75,29 +75,30 @@ def _expm_low_rank(A: LowRank) -> Array:
     """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which is the corner block of ``exp([[M, I],
     [0, 0]])``.
     """
-    A = _balanced(A)
-    small, r = matmul(matrix_transpose(A.v), A.u).dense_data(), A.rank
+    balanced, of_v = _balanced(A)
+    small, r = matmul(matrix_transpose(balanced.v), balanced.u).dense_data(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
     phi = dense_matrix_functions.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
-    return add(identity_like(A, A.shape[-1]), low_rank(matmul(A.u, Dense.make((phi,))), A.v))
+    return add(identity_like(A, A.shape[-1]), low_rank(matmul(balanced.u, Dense.make((phi,))), matmul(A.v, of_v)))
 
 
-def _balanced(A: LowRank) -> LowRank:
+def _balanced(A: LowRank) -> tuple[LowRank, Diagonal]:
     """Scale the columns of both factors by powers of two, such that the largest elements of each pair are about equal.
 
-    Otherwise ``v.mT @ u`` may be much larger than the matrix. Factors that are composed of other arrays stay as they are.
+    Otherwise ``v.mT @ u`` may be much larger than the matrix. Also return the scales of the columns of `v`.
+
+    The elements of factors that are composed of other arrays are computed: no more than ``u @ phi`` has, a part of the exponential.
     """
-    if 0 in A.shape[-2:] or any(isinstance(part, Factored) for part in A.parts):
-        return A
-    sizes = [jax.lax.stop_gradient(largest_of(magnitude(part), axis=-2).dense_data()) for part in A.parts]
-    (_, of_u), (_, of_v) = map(jnp.frexp, sizes)
+    parts = [Dense.make((part.dense_data(),)) if isinstance(part, Factored) else part for part in A.parts]
+    sizes = [jax.lax.stop_gradient(largest_of(magnitude(part), axis=-2).dense_data()) for part in parts]
+    (_, exponents_of_u), (_, exponents_of_v) = map(jnp.frexp, sizes)
     usable = jnp.all(jnp.stack([(size > 0) & jnp.isfinite(size) for size in sizes]), axis=0)
-    exponent = jnp.where(usable, (of_v - of_u) // 2, 0)
+    exponent = jnp.where(usable, (exponents_of_v - exponents_of_u) // 2, 0)
     largest = jnp.finfo(A.dtype).maxexp - 2  # a power whose reciprocal is a normal number
     power = jnp.ldexp(jnp.ones(exponent.shape, sizes[0].dtype), jnp.clip(exponent, -largest, largest)).astype(A.dtype)
-    diagonals = [Diagonal.make((data, None), (A.rank, A.rank)) for data in (power, 1 / power)]
-    return LowRank.make(tuple(map(matmul, A.parts, diagonals)))
+    of_u, of_v = (Diagonal.make((data, None), (A.rank, A.rank)) for data in (power, 1 / power))
+    return LowRank.make((matmul(parts[0], of_u), matmul(parts[1], of_v))), of_v
 
 
 @expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
@@ -165,5 +166,6 @@ def _norm_bound_product(x: Product) -> jax.Array:
 def _norm_bound_low_rank(x: LowRank) -> jax.Array:
     if 0 in (x.rank, *x.shape[-2:]):
         return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
-    x = _balanced(x)
+    if not any(isinstance(part, Factored) for part in x.parts):  # their dense forms may be too large
+        x, _ = _balanced(x)
     return bounded(x.u) * bounded(matrix_transpose(x.v))
