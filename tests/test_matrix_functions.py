@@ -521,6 +521,29 @@ def test_exponential_of_unbalanced_composed_factors(factor):
     np.testing.assert_allclose(dense(product), expected @ t, rtol=0, atol=n * tolerance)
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_the_norm_of_a_product_is_that_of_its_elements(transform):
+    """The product of the norms is 2**58 times as large, and a series of that many steps would not end."""
+    column, scales = np.r_[-2.0, 1.0, np.zeros(58)], 2.0 ** np.arange(-30, 30)
+    x = sa.Product(sa.Diagonal(scales), sa.Toeplitz(column), sa.Diagonal(1 / scales))
+    assert type(x) is sa.Product
+    right = np.cos(np.arange(60.0))
+    expected = scipy.linalg.expm(scipy.linalg.toeplitz(column) * scales[:, None] / scales) @ right
+    tolerance = 1e-14 * np.max(abs(expected))
+    product = transform(sa.linalg.expm_multiply)(x, right)
+    np.testing.assert_allclose(dense(product), expected, rtol=0, atol=tolerance)
+    change = transform(lambda x, y: jax.jvp(lambda y: sa.linalg.expm_multiply(x, y), (y,), (y,))[1])(x, right)
+    np.testing.assert_allclose(dense(change), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("norm", [1e9, 1e300, np.inf, np.nan])
+def test_a_series_without_end_is_not_computed(norm):
+    stack = np.stack([np.diag([1.0, -1.0]), np.full((2, 2), norm)])
+    product = dense(sa.linalg.expm_multiply(sa.asarray(stack), sa.ones(2)))
+    np.testing.assert_allclose(product[0], np.exp([1.0, -1.0]), rtol=1e-14)
+    assert np.isnan(product[1]).all()
+
+
 def test_exponential_of_rank_zero():
     x = sa.LowRank(np.zeros((6, 0)), np.zeros((6, 0)))
     np.testing.assert_allclose(dense(sa.linalg.expm(x)), np.eye(6), rtol=1e-15)

@@ -88,6 +88,9 @@ _TAYLOR = {5: 2.4e-3, 10: 1.4e-1, 15: 6.4e-1, 20: 1.4, 25: 2.4, 30: 3.5, 35: 4.7
 # The maximum number of products with derivatives, for norms up to about 47000.
 _PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
 
+_LARGEST_NORM = 1e8
+"""Norm up to which a series is computed: it needs 6e8 products then, whose count fits in 32 bits. Beyond it, results are NaN."""
+
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
 def expm_action(product: Callable[..., Array], a: Any, b: Array, norm: Array, shift: Array) -> Array:
@@ -107,7 +110,7 @@ def expm_action(product: Callable[..., Array], a: Any, b: Array, norm: Array, sh
     """
     taylor, count = _taylor(product, a, b, norm, shift)
     result: Array = lax.fori_loop(0, count, lambda _, state: taylor(state), (b, b, jnp.zeros((), int)))[0]
-    return result
+    return jnp.where((norm <= _LARGEST_NORM)[..., None, None], result, jnp.nan)
 
 
 @expm_action.defjvp
@@ -120,7 +123,8 @@ def _expm_action_jvp(
         taylor, count = _taylor(product, a, b, norm, shift)
         options = {"width": _PRODUCTS_WIDTH, "depth": _PRODUCTS_DEPTH}
         result = loops.repeat(taylor, (b, b, jnp.zeros((), int)), count, **options)[0]
-        return jnp.where(count <= _PRODUCTS_WIDTH**_PRODUCTS_DEPTH, result, jnp.nan)
+        is_short = count <= _PRODUCTS_WIDTH**_PRODUCTS_DEPTH
+        return jnp.where((is_short & (norm <= _LARGEST_NORM))[..., None, None], result, jnp.nan)
 
     return jax.jvp(function, (a, b), (da, db))
 
@@ -132,7 +136,7 @@ def _taylor(
 
     The state contains the sum, the last term, and the number of terms.
     """
-    norm, shift = loops.largest(jnp.where(jnp.isfinite(norm), norm, 0)), lax.stop_gradient(shift)
+    norm, shift = loops.largest(jnp.where(norm <= _LARGEST_NORM, norm, 0)), lax.stop_gradient(shift)
     degrees, bounds = (jnp.asarray(list(v)) for v in (_TAYLOR, _TAYLOR.values()))
     steps = jnp.maximum(jnp.ceil(norm / bounds), 1)
     best = jnp.argmin(degrees * steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, cast
 
 import jax
@@ -15,8 +16,7 @@ from ..._core.families.join import is_zero_outside
 from ..._functions.elementwise import abs as magnitude
 from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
-from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm_bound
-from ..._functions.matrix_checks import real_dtype
+from ..._functions.linalg.matrix_functions import bound_of_column_sums, column_sums, is_semidefinite
 from ..._functions.statistical import max as largest_of
 from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_matrix_functions
@@ -152,20 +152,19 @@ def _sqrtm_circulant(A: Circulant) -> tuple[Array, jax.Array]:
 # ---- bounds on norms -------------------------------------------------------------------------------------------------
 
 
-@norm_bound.kernel(Sum)
-def _norm_bound_sum(x: Sum) -> jax.Array:
-    return cast("jax.Array", sum(map(bounded, x.terms)))
+@column_sums.kernel(Sum)
+def _column_sums_sum(x: Sum, weights: jax.Array | None) -> jax.Array:
+    return cast("jax.Array", sum(bound_of_column_sums(term, weights) for term in x.terms))
 
 
-@norm_bound.kernel(Product)
-def _norm_bound_product(x: Product) -> jax.Array:
-    return jnp.prod(jnp.stack([bounded(f) for f in x.factors]), axis=0)
+@column_sums.kernel(Product)
+def _column_sums_product(x: Product, weights: jax.Array | None) -> jax.Array:
+    """Factor by factor, so that the bound does not grow if rows are scaled in one factor and columns in another."""
+    return cast(
+        "jax.Array", functools.reduce(lambda sums, factor: bound_of_column_sums(factor, sums), x.factors, weights)
+    )
 
 
-@norm_bound.kernel(LowRank)
-def _norm_bound_low_rank(x: LowRank) -> jax.Array:
-    if 0 in (x.rank, *x.shape[-2:]):
-        return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
-    if not any(isinstance(part, Factored) for part in x.parts):  # their dense forms may be too large
-        x, _ = _balanced(x)
-    return bounded(x.u) * bounded(matrix_transpose(x.v))
+@column_sums.kernel(LowRank)
+def _column_sums_low_rank(x: LowRank, weights: jax.Array | None) -> jax.Array:
+    return bound_of_column_sums(matrix_transpose(x.v), bound_of_column_sums(x.u, weights))
