@@ -1,6 +1,7 @@
 """Optimisers, `jax.tree.map` and `jax.grad` see the entries of arrays with indices, and leave the indices alone."""
 
 import copy
+import io
 import pickle
 
 import jax
@@ -347,6 +348,47 @@ def test_copies_have_the_same_tree(change, model):
     assert jax.tree.structure(
         jax.tree.map(change, model, is_leaf=lambda x: isinstance(x, sa.Array))
     ) == jax.tree.structure(model)
+
+
+def _through_file(x):
+    file = io.BytesIO()
+    sa.save(file, x)
+    file.seek(0)
+    return sa.load(file)
+
+
+ONE_PATTERN = {
+    "given once": lambda: sa.Sparse(np.ones((2, 3)), ([0, 1, 2], [1, 0, 2]), (3, 3)),
+    "given for each": lambda: sa.Sparse(np.ones((2, 3)), ([[0, 1, 2]] * 2, [[1, 0, 2]] * 2), (3, 3)),
+    "of dense matrices": lambda: sa.Sparse.from_dense(np.stack([np.eye(3), 2 * np.eye(3)])),
+    "padded": lambda: sa.Sparse.from_dense(np.stack([np.eye(3), 2 * np.eye(3)]), nnz=5),
+    "permutation": lambda: sa.Permutation([[2, 0, 1]] * 2),
+    "permutation of dense matrices": lambda: sa.Permutation.from_dense(np.stack([np.eye(3)[[2, 0, 1]]] * 2)),
+    "part": lambda: sa.Kronecker(sa.Sparse(np.ones((2, 3)), ([0, 1, 2], [1, 0, 2]), (3, 3)), sa.eye(2)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_PATTERN)
+@pytest.mark.parametrize(
+    "change", [copy.copy, lambda x: pickle.loads(pickle.dumps(x)), _through_file], ids=["copy", "pickle", "file"]
+)
+def test_a_stack_with_one_pattern_has_constant_indices(name, change):
+    x = ONE_PATTERN[name]()
+    for y in (x, change(x)):
+        assert not any(leaf.dtype.kind == "i" for leaf in jax.tree.leaves(y))
+        assert sa.same_structure(x, y)
+        np.testing.assert_array_equal(dense(y), dense(x))
+    if x.dtype.kind == "f" and name != "part" and "permutation" not in name:
+        gradient = jax.grad(lambda z: as_jax(sa.sum(z * z)))(change(x))
+        np.testing.assert_array_equal(dense(gradient), 2 * dense(x))
+
+
+@pytest.mark.parametrize("change", [lambda x: pickle.loads(pickle.dumps(x)), _through_file], ids=["pickle", "file"])
+def test_a_stack_with_several_patterns_keeps_them(change):
+    x = sa.Sparse(np.ones((2, 2)), ([[0, 1], [0, 1]], [[1, 2], [2, 0]]), (3, 3))
+    y = change(x)
+    assert len(jax.tree.leaves(x)) == len(jax.tree.leaves(y)) == 3
+    np.testing.assert_array_equal(dense(y), dense(x))
 
 
 def test_devices_get_indices_along_with_entries(model):

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.array.base import Array
+from .._core.array.flattening import with_common_indices
 from .._core.array.serialization import PACKAGE, class_of, dtype_of, static_part
 from .._core.array.validation import check_parameters, outline
 from .._core.dtypes import check_available
@@ -310,7 +311,7 @@ def _structure(content: Any, members: Members) -> _Node:
     if isinstance(sketch.meta, np.dtype):  # a dtype of the static part
         check_available(sketch.meta, "load: the file contains")
     check_parameters(sketch)
-    x = cls.make(parts, *aux)
+    x = with_common_indices(cls.make(parts, *aux))
     return _ComposedNode(x, outline(sketch)) if isinstance(x, Factored) else _Node(x)
 
 

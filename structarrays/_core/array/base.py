@@ -25,7 +25,7 @@ from ..families import pattern
 from ..hints import ARRAY, hint
 from . import writes
 from .conveniences import Conveniences
-from .flattening import parameters, register, unflatten
+from .flattening import parameters, register, unflatten, with_common_indices
 from .hooks import HOOKS
 from .operators import Operators
 from .placement import Placement
@@ -380,7 +380,7 @@ def _unpickle(aux: Aux, leaves: Leaves) -> Array:
             check_available(leaf.dtype, "pickle: the array contains")
     x = unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
     check_available(x.dtype, "pickle: the array contains")  # the static part may name another dtype
-    return x
+    return with_common_indices(x)
 
 
 def is_array(value: object) -> bool:

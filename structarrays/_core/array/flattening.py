@@ -232,6 +232,24 @@ def expand_indices(indices: Any, batch: Shape) -> Any:
     return expanded
 
 
+def with_common_indices(x: A) -> A:
+    """Make the indices of an array constant if they have values, and are equal in all matrices of a stack.
+
+    Constructors and files have the indices of each matrix.
+    """
+    if x.index_parameters is None:
+        return x
+    leaves, aux = x._value
+    start, stop, _ = x.index_parameters.indices(len(leaves))
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves[start:stop]):
+        return x
+    values = [np.asarray(leaf) for leaf in leaves[start:stop]]
+    if any(v.ndim < 2 or 0 in v.shape or (v != v[(0,) * (v.ndim - 1)]).any() for v in values):
+        return x
+    common = tuple(expand_indices(as_indices(v[(0,) * (v.ndim - 1)]), v.shape[:-1]) for v in values)
+    return cast("A", unflatten(aux, leaves[:start] + common + leaves[stop:]))
+
+
 def _has_values(leaf: Any) -> bool:
     """Return whether a parameter has values, one dimension, and a single device."""
     if isinstance(leaf, jax.Array):

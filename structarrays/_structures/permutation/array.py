@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core import dtypes
 from ..._core.array.dense import parameter
-from ..._core.array.flattening import as_indices
+from ..._core.array.flattening import as_indices, with_common_indices
 from ..._core.array.validation import check_leaves, check_static, require, validated
 from ..._core.families import pattern
 from ..._core.families.entries import elements
@@ -85,7 +85,7 @@ class Permutation(EntryArray):
         if not isinstance(p, jax.core.Tracer):
             _check(p, n)
         dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
-        return cls.make((as_indices(p, index_dtype(n)),), dtype)
+        return with_common_indices(cls.make((as_indices(p, index_dtype(n)),), dtype))
 
     @classmethod
     def from_dense(cls, a: ParameterLike) -> Self:
@@ -114,7 +114,7 @@ class Permutation(EntryArray):
             _check_matrix(np.asarray(a))
         n = a.shape[-1]
         p = jnp.argmax(a != 0, axis=-1) if n else jnp.zeros(a.shape[:-1], int)
-        return cls.make((p.astype(index_dtype(n)),), np.dtype(a.dtype))
+        return with_common_indices(cls.make((p.astype(index_dtype(n)),), np.dtype(a.dtype)))
 
     @property
     def p(self) -> jax.Array:

@@ -12,7 +12,7 @@ import numpy as np
 from ..._core import dtypes
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
-from ..._core.array.flattening import as_indices, barred, expand_indices
+from ..._core.array.flattening import as_indices, barred, expand_indices, with_common_indices
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
 from ..._core.dispatch import explicit
 from ..._core.families import pattern
@@ -126,8 +126,8 @@ class Sparse(EntryArray):
         data = jnp.broadcast_to(data, batch)
         if any(isinstance(c, jax.core.Tracer) for c in coordinates):
             return cls.make(*sorted_on_device(data, coordinates, shape, batch))
-        one_pattern = all(c.ndim == 1 for c in coordinates)
-        return cls.make(*sorted_on_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
+        leaves = sorted_on_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape)
+        return with_common_indices(cls.make(*leaves))
 
     @classmethod
     def from_scipy(cls, x: Any) -> Self:
@@ -218,7 +218,7 @@ class Sparse(EntryArray):
             return jnp.where(stored, matrix[where], 0), *(c.astype(index_dtype(shape)) for c in coordinates)
 
         leaves = explicit.call(numerics.over_batch(entries, behind), a)
-        return cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True))
+        return with_common_indices(cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True)))
 
     def to_scipy(self) -> Any:
         """Convert to a `scipy.sparse.coo_array`, without a dense intermediate.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.array.flattening import as_indices, barred, expand_indices
+from ..._core.array.flattening import as_indices, barred
 from . import compressed_rows, numerics
 from . import sparse_host as host
 
@@ -62,17 +62,8 @@ def index_array(value: Any, name: str) -> np.ndarray | jax.Array:
     return integers
 
 
-def sorted_on_host(
-    data: jax.Array, coordinates: Sequence[np.ndarray], shape: Shape, one_pattern: bool = False
-) -> tuple[Leaves, Meta]:
-    """Return leaves and meta for known coordinates: check and sort them, and add duplicates.
-
-    With `one_pattern` the coordinates are equal for each matrix of a stack.
-    """
-
-    def leaf(c: np.ndarray) -> Any:
-        return expand_indices(as_indices(c[(0,) * len(batch)]), batch) if one_pattern and c.size else as_indices(c)
-
+def sorted_on_host(data: jax.Array, coordinates: Sequence[np.ndarray], shape: Shape) -> tuple[Leaves, Meta]:
+    """Return leaves and meta for known coordinates: check and sort them, and add duplicates."""
     for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
         if c.size:
             low, high = int(c.min()), int(c.max())
@@ -93,7 +84,7 @@ def sorted_on_host(
             return leaves, meta
     found = [host.order([c[b] for c in coordinates], shape) for b in np.ndindex(*batch)]
     if all(sorting is None and begins is None for sorting, begins in found):
-        return (data, *map(leaf, coordinates), None), (shape, order, False)
+        return (data, *map(as_indices, coordinates), None), (shape, order, False)
     count = coordinates[0].shape[-1]
     lengths = [count if begins is None else len(begins) for _, begins in found]
     total = max(lengths, default=0)
@@ -108,7 +99,7 @@ def sorted_on_host(
         for new, old in zip(merged, coordinates, strict=True):
             new[b][:length] = old[b][by[begins]]
     data = _added(data, sorting, slot, total)
-    return (data, *map(leaf, merged), None), (shape, order, min(lengths, default=0) < total)
+    return (data, *map(as_indices, merged), None), (shape, order, min(lengths, default=0) < total)
 
 
 def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -> jax.Array:
