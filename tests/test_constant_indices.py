@@ -383,6 +383,27 @@ def test_a_stack_with_one_pattern_has_constant_indices(name, change):
         np.testing.assert_array_equal(dense(gradient), 2 * dense(x))
 
 
+RESULTS_OF_ONE_PATTERN = {
+    "sum with a matrix": (lambda S: S + S[0], lambda s: s + s[0]),
+    "sum with another structure": (lambda S: S + sa.eye(3), lambda s: s + np.eye(3)),
+    "product": (lambda S: S @ S, lambda s: s @ s),
+    "slice": (lambda S: S[:, 1:], lambda s: s[:, 1:]),
+    "transpose": (lambda S: S.mT, lambda s: s.mT),
+    "stack": (lambda S: sa.stack([S[0], S[0]]), lambda s: np.stack([s[0], s[0]])),
+    "concat": (lambda S: sa.concat([S, S], axis=-1), lambda s: np.concatenate([s, s], axis=-1)),
+    "broadcast_to": (lambda S: sa.broadcast_to(S[0], (2, 3, 3)), lambda s: np.broadcast_to(s[0], (2, 3, 3))),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS_OF_ONE_PATTERN)
+def test_eager_results_with_one_pattern_have_constant_indices(name):
+    function, of_dense = RESULTS_OF_ONE_PATTERN[name]
+    x = sa.Sparse(np.arange(1.0, 7.0).reshape(2, 3), ([0, 1, 2], [1, 0, 2]), (3, 3))
+    y = function(x)
+    assert type(y) is sa.Sparse and len(jax.tree.leaves(y)) == 1
+    np.testing.assert_array_equal(dense(y), of_dense(dense(x)))
+
+
 @pytest.mark.parametrize("change", [lambda x: pickle.loads(pickle.dumps(x)), _through_file], ids=["pickle", "file"])
 def test_a_stack_with_several_patterns_keeps_them(change):
     x = sa.Sparse(np.ones((2, 2)), ([[0, 1], [0, 1]], [[1, 2], [2, 0]]), (3, 3))

@@ -235,28 +235,33 @@ def expand_indices(indices: Any, batch: Shape) -> Any:
 def with_common_indices(x: A) -> A:
     """Make the indices of an array constant if they have values, and are equal in all matrices of a stack.
 
-    Constructors and files have the indices of each matrix.
+    Constructors, files and compiled functions give the indices of each matrix.
     """
     if x.index_parameters is None:
         return x
     leaves, aux = x._value
     start, stop, _ = x.index_parameters.indices(len(leaves))
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves[start:stop]):
+    given = leaves[start:stop]
+    if not all(leaf.ndim > 1 and leaf.size and _is_on_one_device(leaf) for leaf in given):
         return x
-    values = [np.asarray(leaf) for leaf in leaves[start:stop]]
-    if any(v.ndim < 2 or 0 in v.shape or (v != v[(0,) * (v.ndim - 1)]).any() for v in values):
+    values = [np.asarray(leaf) for leaf in given]
+    ones = [v[(0,) * (v.ndim - 1)] for v in values]
+    if any((v != one).any() for v, one in zip(values, ones, strict=True)):
         return x
-    common = tuple(expand_indices(as_indices(v[(0,) * (v.ndim - 1)]), v.shape[:-1]) for v in values)
+    common = tuple(_indices_for(leaf, as_indices(v), leaf.shape[:-1]) for leaf, v in zip(given, ones, strict=True))
     return cast("A", unflatten(aux, leaves[:start] + common + leaves[stop:]))
 
 
 def _has_values(leaf: Any) -> bool:
     """Return whether a parameter has values, one dimension, and a single device."""
+    return _is_on_one_device(leaf) and leaf.ndim == 1
+
+
+def _is_on_one_device(leaf: Any) -> bool:
+    """Return whether a parameter is an array of values on a single device."""
     if isinstance(leaf, jax.Array):
-        return (
-            not isinstance(leaf, jax.core.Tracer) and leaf.ndim == 1 and isinstance(leaf.sharding, SingleDeviceSharding)
-        )
-    return isinstance(leaf, np.ndarray) and leaf.ndim == 1
+        return not isinstance(leaf, jax.core.Tracer) and isinstance(leaf.sharding, SingleDeviceSharding)
+    return isinstance(leaf, np.ndarray)
 
 
 def _split(value: Value) -> tuple[tuple[int, ...], Leaves, Aux | Indexed]:

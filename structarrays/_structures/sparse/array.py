@@ -347,17 +347,19 @@ class Sparse(EntryArray):
 
     def trimmed(self) -> Sparse:
         leaves = [self.data, *self.coords]
-        if not self.padded or self.pieces > 1 or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        if self.pieces > 1 or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return self
         if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
             return self  # no process has all the values
+        if not self.padded:
+            return with_common_indices(self)
         (axis, *_) = self.order
         counts = np.count_nonzero(np.asarray(self.coords[axis]) < self.core_shape[axis], axis=-1)
         total, least = int(counts.max(initial=0)), int(counts.min(initial=self.nnz))
         if total < self.nnz:
             leaves = [jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves]
         meta = (self.core_shape, self.order, least < total)
-        return Sparse.make((*leaves, self.background), meta, self.assumptions)
+        return with_common_indices(Sparse.make((*leaves, self.background), meta, self.assumptions))
 
     def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)

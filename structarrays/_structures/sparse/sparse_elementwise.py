@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.array.flattening import as_indices, barred, opened_arguments
+from ..._core.array.flattening import as_indices, barred, opened_arguments, with_common_indices
 from ..._core.array.sharing import complete, incomplete
 from ..._core.assumptions import carried_by_sum
 from ..._core.dispatch import explicit
@@ -93,7 +93,7 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
         if sources is not None and sources.shape[-1]:  # the keys were sorted in between
             there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
-    pattern = Sparse.make((None, *coordinates, None), (x.core_shape, x.order, padded))
+    pattern = with_common_indices(Sparse.make((None, *coordinates, None), (x.core_shape, x.order, padded)))
     return _at_places(function, x, y, pattern, places, assumptions)
 
 
