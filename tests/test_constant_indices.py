@@ -404,6 +404,53 @@ def test_eager_results_with_one_pattern_have_constant_indices(name):
     np.testing.assert_array_equal(dense(y), of_dense(dense(x)))
 
 
+SECOND_OPERANDS = {
+    "another stack": lambda rng: jax.vmap(sparse)(rng.normal(size=(2, 5))).mT,
+    "a matrix": lambda rng: sparse(rng.normal(size=5)).mT,
+    "more dimensions": lambda rng: sa.Sparse(rng.normal(size=(3, 1, 2)), ([0, 3], [2, 1]), (4, 3)),
+    "no entries": lambda rng: sa.Sparse(np.zeros((2, 0)), (np.zeros(0, int), np.zeros(0, int)), (4, 3)),
+    "bands": lambda rng: sa.Banded([rng.normal(size=(2, 3)), rng.normal(size=3)], (0, -1), (4, 3)),
+    "complex": lambda rng: sa.Sparse(rng.normal(size=(2, 2)) * 1j, ([0, 3], [2, 1]), (4, 3)),
+}
+
+
+@pytest.mark.parametrize("operand", SECOND_OPERANDS)
+def test_compiled_sums_and_products_of_stacks_have_the_patterns_of_eager_ones(operand, rng):
+    x = sa.Sparse(rng.normal(size=(2, 4)), ([0, 1, 3, 3], [1, 1, 0, 2]), (4, 3))
+    y = SECOND_OPERANDS[operand](rng)
+
+    def combined(x, y):
+        return {"sum": x + y, "difference": y - x, "product": x * y}
+
+    a, b = dense(x), dense(y)
+    eager, compiled = combined(x, y), jax.jit(combined)(x, y)
+    for results in (eager, compiled):
+        for name, expected in {"sum": a + b, "difference": b - a, "product": a * b}.items():
+            np.testing.assert_array_equal(dense(results[name]), expected)
+            assert len(jax.tree.leaves(results[name])) == 1
+            assert results[name].nnz <= x.nnz + getattr(y, "nnz", 6)
+    assert jax.tree.structure(compiled) == jax.tree.structure(eager)
+    carried = jax.lax.scan(lambda z, _: (z + y, None), x + y, None, length=2)[0]
+    np.testing.assert_allclose(dense(carried), a + 3 * b, rtol=1e-14)
+    gradient = jax.jit(jax.grad(lambda x: as_jax(sa.sum(abs((x + y) * x) ** 2))))(x)
+    of_dense = jax.grad(lambda a: jnp.sum(abs((a + b) * a) ** 2))(jnp.asarray(a))
+    np.testing.assert_allclose(gradient.data, of_dense[..., [0, 1, 3, 3], [1, 1, 0, 2]], rtol=1e-13)
+
+
+def test_a_loop_adds_bands_from_outside(rng):
+    x, y = sa.Sparse(rng.normal(size=2), ([0, 3], [2, 1]), (4, 3)), sa.Banded([rng.normal(size=3)], (-1,), (4, 3))
+    carried = jax.lax.scan(lambda z, _: (z + y, None), x + y, None, length=2)[0]
+    np.testing.assert_allclose(dense(carried), dense(x) + 3 * dense(y), rtol=1e-14)
+
+
+def test_sums_of_stacks_with_one_pattern_and_with_several(rng):
+    one = sa.Sparse(rng.normal(size=(2, 2)), ([0, 1], [1, 2]), (3, 3))
+    several = sa.Sparse(rng.normal(size=(2, 2)), ([[0, 1], [0, 1]], [[1, 2], [2, 0]]), (3, 3))
+    for x, y in ((one, several), (several, one)):
+        for add in (lambda x, y: x + y, jax.jit(lambda x, y: x + y)):
+            np.testing.assert_array_equal(dense(add(x, y)), dense(x) + dense(y))
+
+
 @pytest.mark.parametrize("change", [lambda x: pickle.loads(pickle.dumps(x)), _through_file], ids=["pickle", "file"])
 def test_a_stack_with_several_patterns_keeps_them(change):
     x = sa.Sparse(np.ones((2, 2)), ([[0, 1], [0, 1]], [[1, 2], [2, 0]]), (3, 3))

@@ -242,7 +242,7 @@ def with_common_indices(x: A) -> A:
     leaves, aux = x._value
     start, stop, _ = x.index_parameters.indices(len(leaves))
     given = leaves[start:stop]
-    if not all(leaf.ndim > 1 and leaf.size and _is_on_one_device(leaf) for leaf in given):
+    if not all(leaf.ndim > 1 and 0 not in leaf.shape[:-1] and _is_on_one_device(leaf) for leaf in given):
         return x
     values = [np.asarray(leaf) for leaf in given]
     ones = [v[(0,) * (v.ndim - 1)] for v in values]

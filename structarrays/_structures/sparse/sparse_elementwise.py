@@ -14,10 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.base import Array
-from ..._core.array.flattening import as_indices, barred, opened_arguments, with_common_indices
+from ..._core.array.flattening import (
+    as_indices,
+    barred,
+    common_indices,
+    expand_indices,
+    opened_arguments,
+    with_common_indices,
+)
 from ..._core.array.sharing import complete, incomplete
 from ..._core.assumptions import carried_by_sum
 from ..._core.dispatch import explicit
+from ..._core.dispatch.call_arguments import any_traced
 from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
@@ -59,20 +67,23 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
         return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
     x, y = (sparse_with_values(a) for a in (x, y))
-    if any(isinstance(c, jax.core.Tracer) for a in (x, y) for c in a.coords):
+    coordinates_of = _coordinates(x, y)
+    if coordinates_of is None:
         return NotImplemented
     try:
-        batch = np.broadcast_shapes(x.batch_shape, y.batch_shape)
+        batch = jnp.broadcast_shapes(x.batch_shape, y.batch_shape)  # they may be symbolic
     except ValueError:
         return NotImplemented
     result = _in_compressed_rows(function, x, y, combine, assumptions)
     if result is not None:
         return result
-    keys_x, sources_x = _sorted_keys(x, x.order)
-    keys_y, sources_y = _sorted_keys(y, x.order)
-    keys_x, keys_y = ([np.broadcast_to(k, batch + k.shape[-1:]) for k in keys] for keys in (keys_x, keys_y))
+    (keys_x, sources_x), (keys_y, sources_y) = (
+        _sorted_keys(a, c, x.order) for a, c in zip((x, y), coordinates_of, strict=True)
+    )
+    patterns = np.broadcast_shapes(keys_x[0].shape[:-1], keys_y[0].shape[:-1])
+    keys_x, keys_y = ([np.broadcast_to(k, patterns + k.shape[-1:]) for k in keys] for keys in (keys_x, keys_y))
     sizes, found = x._sizes(), []
-    for b in np.ndindex(*batch):
+    for b in np.ndindex(*patterns):
         own, other = [k[b] for k in keys_x], [k[b] for k in keys_y]
         inside, there = own[0] < sizes[0], other[0] < sizes[0]
         found.append(combine([k[inside] for k in own], [k[there] for k in other], sizes))
@@ -84,16 +95,19 @@ def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: C
         result = np.full((len(parts), total), fill, dtype)
         for row, part in zip(result, parts, strict=True):
             row[: len(part)] = part
-        return result.reshape((*batch, total))
+        return result.reshape((*patterns, total))
 
-    keys = [stacked([c[i] for c, _, _ in found], n, keys_x[i].dtype) for i, n in enumerate(sizes)]
-    coordinates = tuple(as_indices(keys[x.order.index(i)]) for i in range(len(sizes)))
+    keys = [as_indices(stacked([c[i] for c, _, _ in found], n, keys_x[i].dtype)) for i, n in enumerate(sizes)]
+    coordinates = [keys[x.order.index(i)] for i in range(len(sizes))]
     places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
     for i, sources in enumerate((sources_x, sources_y)):
         if sources is not None and sources.shape[-1]:  # the keys were sorted in between
-            there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
+            there = np.take_along_axis(np.broadcast_to(sources, patterns + sources.shape[-1:]), places[i].clip(0), -1)
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
-    pattern = with_common_indices(Sparse.make((None, *coordinates, None), (x.core_shape, x.order, padded)))
+    if patterns != batch:
+        coordinates = [expand_indices(c, batch) for c in coordinates]
+    pattern = Sparse.make((None, *coordinates, None), (x.core_shape, x.order, padded))
+    pattern = pattern if patterns != batch else with_common_indices(pattern)
     return _at_places(function, x, y, pattern, places, assumptions)
 
 
@@ -159,9 +173,40 @@ def _share_coordinates(x: Sparse, y: Sparse) -> bool:
     return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
-def _sorted_keys(x: Sparse, order: tuple[int, ...]) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Return the coordinates on the host, sorted, and the permutation that sorts them (None if already sorted)."""
-    keys = [np.asarray(x.coords[i]) for i in order]
+def _has_common_pattern(x: Array) -> bool:
+    """Return whether an array has constant indices, which all matrices of a stack share, or no indices."""
+    leaves, (cls, *_) = x._value
+    span = cls.index_parameters
+    if span is None:
+        return not any_traced((x,), exact=True)
+    return all(common_indices(leaf) is not None for leaf in leaves[span])
+
+
+def _need_no_values(x: Array, y: Array) -> bool:
+    """Return whether the pattern of the result is known where everything is traced.
+
+    Under `jax.jit`, the coordinates of a stack are traced copies of the constant coordinates of one matrix.
+    """
+    if _have_one_pattern(x, y):
+        return True
+    return x.ndim + y.ndim > x.core_ndim + y.core_ndim and _has_common_pattern(x) and _has_common_pattern(y)
+
+
+def _coordinates(x: Sparse, y: Sparse) -> list[list[np.ndarray]] | None:
+    """Return the coordinates of both on the host, of one matrix if each stack has one pattern; None if they are traced."""
+    known: list[list[Any]] = [[common_indices(c) for c in a.coords] for a in (x, y)]
+    if any(c is None for coordinates in known for c in coordinates):
+        known = [list(a.coords) for a in (x, y)]
+    if any(isinstance(c, jax.core.Tracer) for coordinates in known for c in coordinates):
+        return None
+    return [[np.asarray(c) for c in coordinates] for coordinates in known]
+
+
+def _sorted_keys(
+    x: Sparse, coordinates: Sequence[np.ndarray], order: tuple[int, ...]
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return coordinates of an array, sorted, and the permutation that sorts them (None if already sorted)."""
+    keys = [coordinates[i] for i in order]
     if x.order == order:
         return keys, None
     sorting = np.empty(keys[0].shape, np.int32)
@@ -190,10 +235,10 @@ def _on_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
         arrays, batch = [], pattern.coords[0].shape[:-1]
         for (data, background), place, assumed in zip(pair, places, assumptions, strict=True):
             fill = jnp.zeros((), data.dtype) if background is None else jnp.broadcast_to(background, batch)[..., None]
-            entries = jnp.broadcast_to(fill, place.shape)
+            entries = jnp.broadcast_to(fill, batch + place.shape[-1:])
             if data.shape[-1]:
                 data = jnp.broadcast_to(data, batch + data.shape[-1:])
-                gather = numerics.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
+                gather = numerics.over_batch(lambda d, i: d.at[..., i].get(mode="clip"), place.ndim - 1)
                 entries = jnp.where(place < 0, entries, gather(data, place))
             background = None if background is None else jnp.broadcast_to(background, batch)
             x = Sparse.make((entries, *pattern.coords, background), pattern.meta)
@@ -209,7 +254,7 @@ def register_exact(cls: type[Array]) -> None:
     classes: tuple[type, ...]
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):
-            function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
+            function.eager_kernel(*classes, traced=True, always=_need_no_values)(functools.partial(_of_two, function))
 
 
 def _elementwise(count: int) -> Iterator[ElementwiseArrayFunction[...]]:

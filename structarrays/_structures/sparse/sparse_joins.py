@@ -14,6 +14,7 @@ from ..._core.array.flattening import as_indices, barred, expand_indices
 from ..._core.array.sharing import jit
 from ..._core.dispatch.call_arguments import any_traced
 from ..._core.dispatch.registry import Registry
+from ..._core.dispatch.tracing import compiling
 from ..._core.families.entries import elements, elements_at
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded
@@ -106,7 +107,7 @@ def sparse_with_values(x: Array) -> Sparse:
     """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static."""
     if type(x) is Sparse:
         return x
-    is_small = sum(e.size for e in x.entries) < _ON_THE_HOST and not any_traced(x.entries)
+    is_small = not any_traced(x.entries) and not compiling() and sum(e.size for e in x.entries) < _ON_THE_HOST
     if is_small or sparse_form.required((x,)).run is not sparse_of_runs or not stored_runs.required((x,)).run(x)[0]:
         return compiled_to_sparse(x)
     data, *coordinates = _by_rows(*stored_runs.required((x,)).run(x), x.shape[-2:], np)
@@ -115,7 +116,7 @@ def sparse_with_values(x: Array) -> Sparse:
 
 
 _ON_THE_HOST = 1000
-"""Below this number of entries, one compiled call is faster. If the entries are traced, it would trace the coordinates."""
+"""Below this number of entries, one compiled call is faster. Inside of a transformation, it would trace the coordinates."""
 
 
 @elements.kernel(Sparse)
