@@ -260,3 +260,30 @@ def test_counts_do_not_wrap(bits):
                 np.testing.assert_allclose(results[key], value(size), rtol=tolerance, err_msg=key)
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+OF_STACKS = {
+    "S @ v": lambda S, D, xp: S @ np.ones(4),
+    "2 S.mT": lambda S, D, xp: 2 * S.mT,
+    "S + D": lambda S, D, xp: S + D,
+    "S * D": lambda S, D, xp: S * D,
+    "S + one matrix": lambda S, D, xp: S + np.diag([1.0, 0, 0, 2]),
+    "exp": lambda S, D, xp: xp.sum(xp.exp(S), axis=-1),
+    "solve": lambda S, D, xp: xp.linalg.solve(S + 3 * np.eye(4), np.ones((4, 1))),
+}
+
+
+@pytest.mark.parametrize("name", OF_STACKS)
+def test_stacks_of_symbolic_length(name, rng):
+    """The matrices of the first argument share one pattern, whose coordinates are constants of the program."""
+    S = sa.Sparse(rng.normal(size=(5, 3)), ([0, 1, 2], [0, 1, 3]), (4, 4))
+    d = rng.normal(size=(5, 4))
+    (b,) = export.symbolic_shape("b")
+
+    def program(S, d):
+        return as_jax(OF_STACKS[name](S, sa.Diagonal(d), sa))
+
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((b, *leaf.shape[1:]), leaf.dtype), (S, d))
+    found = export.export(jax.jit(program))(*shapes).call(S, d)
+    expected = OF_STACKS[name](np.asarray(as_jax(S)), d[:, None] * np.eye(4), np)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
+from ..._numerics.symbolic import is_symbolic
 from ..dispatch.contexts import ENTERED, apply
 from ..dispatch.tracing import compiling
 from ..jax_internals.traces import RUNNING
@@ -337,6 +338,8 @@ def _indices_for(leaf: Any, indices: Any, batch: Shape) -> Any:
             return jax.device_put(jnp.broadcast_to(indices, (*batch, *indices.shape)), where)
         if moves:
             indices = jax.device_put(indices, where)
+    if isinstance(leaf, jax.ShapeDtypeStruct) and any(map(is_symbolic, batch)):  # an argument of `jax.export`
+        return jax.ShapeDtypeStruct((*batch, *indices.shape), indices.dtype)
     return expand_indices(indices, batch)
 
 
