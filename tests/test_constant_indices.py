@@ -437,6 +437,42 @@ def test_compiled_sums_and_products_of_stacks_have_the_patterns_of_eager_ones(op
     np.testing.assert_allclose(gradient.data, of_dense[..., [0, 1, 3, 3], [1, 1, 0, 2]], rtol=1e-13)
 
 
+PRODUCTS_OF_STACKS = {
+    "S @ S.mT": (lambda S, A: S @ S.mT, lambda s, a: s @ s.mT),
+    "S @ A": (lambda S, A: S @ A, lambda s, a: s @ a),
+    "A @ S.mT": (lambda S, A: A @ S.mT, lambda s, a: a @ s.mT),
+    "S @ D": (lambda S, A: S @ sa.Diagonal(np.arange(3.0)), lambda s, a: s * jnp.arange(3.0)),
+    "B @ S": (lambda S, A: sa.Banded([np.ones(3)], (1,), (4, 4)) @ S, lambda s, a: jnp.eye(4, k=1) @ s),
+    "power": (lambda S, A: sa.linalg.matrix_power(S @ S.mT, 3), lambda s, a: jnp.linalg.matrix_power(s @ s.mT, 3)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS_OF_STACKS)
+def test_compiled_products_of_stacks_have_the_patterns_of_eager_ones(name, rng):
+    function, of_dense = PRODUCTS_OF_STACKS[name]
+    S = sa.Sparse(rng.normal(size=(2, 3)), ([0, 1, 3], [1, 1, 2]), (4, 3))
+    A = sa.Sparse(rng.normal(size=2), ([0, 2], [2, 0]), (3, 3))
+    s, a = jnp.asarray(dense(S)), jnp.asarray(dense(A))
+    eager, compiled = function(S, A), jax.jit(function)(S, A)
+    for result in (eager, compiled):
+        np.testing.assert_allclose(dense(result), of_dense(s, a), rtol=1e-13, atol=1e-13)
+        assert type(result) is sa.Sparse
+        assert len(jax.tree.leaves(result)) == 1
+    assert jax.tree.structure(compiled) == jax.tree.structure(eager)
+    gradient = jax.jit(jax.grad(lambda S: as_jax(sa.sum(function(S, A) ** 2))))(S)
+    expected = jax.grad(lambda s: jnp.sum(of_dense(s, a) ** 2))(s)
+    np.testing.assert_allclose(gradient.data, expected[..., [0, 1, 3], [1, 1, 2]], rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_products_of_stacks_allocate_no_dense_form():
+    n = 100_000
+    S = sa.Sparse(np.ones((2, n)), (np.arange(n), (7 * np.arange(n)) % n), (n, n))
+    with sa.densify("error"):
+        result = jax.jit(lambda S: S @ S + S.mT)(S)
+    assert result.nnz <= 2 * n
+    np.testing.assert_array_equal(as_jax(result @ np.ones(n)), np.full((2, n), 2.0))
+
+
 def test_a_loop_adds_bands_from_outside(rng):
     x, y = sa.Sparse(rng.normal(size=2), ([0, 3], [2, 1]), (4, 3)), sa.Banded([rng.normal(size=3)], (-1,), (4, 3))
     carried = jax.lax.scan(lambda z, _: (z + y, None), x + y, None, length=2)[0]

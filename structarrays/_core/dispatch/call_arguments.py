@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..array.base import Array
+from ..array.flattening import common_indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,23 @@ def any_traced(values: Sequence[Any], exact: bool = False) -> bool:
         elif isinstance(value, (tuple, list)) and any_traced(value, exact):
             return True
     return False
+
+
+def have_constant_indices(*arrays: Array) -> bool:
+    """Return whether the indices of all arrays are constants, which the matrices of a stack share.
+
+    Under `jax.jit`, a stack has traced copies of these constants, which `common_indices` returns. Like `any_traced` with
+    `exact`, refuse other arrays that have traced integers or booleans.
+    """
+    for x in arrays:
+        leaves, aux = x._value
+        span = aux[0].index_parameters
+        if span is None:
+            if any_traced((x,), exact=True):
+                return False
+        elif any(common_indices(leaf) is None for leaf in leaves[span]):
+            return False
+    return True
 
 
 def new_handles(values: Sequence[Any]) -> list[Any]:

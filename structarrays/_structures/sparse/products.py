@@ -16,6 +16,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.flattening import as_indices, barred, common_indices, expand_indices
 from ..._core.array.operands import allow_dense
 from ..._core.assumptions import carried
+from ..._core.dispatch.call_arguments import have_constant_indices
 from ..._core.dispatch.contexts import densify_policy, strong_zeros_policy
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
 from ..._functions.linalg.systems import power
@@ -92,9 +93,27 @@ def _are_matrices(x1: Array, x2: Array) -> bool:
     return x1.core_ndim <= 2 and x2.core_ndim <= 2 and x2.ndim > 1 and x1.ndim > 1
 
 
-@matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
-@matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
-@matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
+def _are_stacks_of_one_pattern(x1: Array, x2: Array) -> bool:
+    return x1.ndim + x2.ndim > 4 and _are_matrices(x1, x2) and have_constant_indices(x1, x2)
+
+
+@matmul.eager_kernel(
+    Sparse,
+    Sparse,
+    when=_are_matrices,
+    traced=True,
+    always=_are_stacks_of_one_pattern,
+    before="matmul_stacks_of_sparse_eagerly",
+)
+@matmul.eager_kernel(
+    Sparse,
+    Array,
+    when=_are_matrices,
+    traced=True,
+    always=_are_stacks_of_one_pattern,
+    before="matmul_stacks_of_sparse_eagerly",
+)
+@matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True, always=_are_stacks_of_one_pattern)
 def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     result = exact_product(x1, x2)
     return NotImplemented if result is None else result
@@ -149,7 +168,7 @@ def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
 
 def _product_of_common_patterns(x1: Sparse, x2: Sparse) -> Sparse | None:
     """Return the product of stacks of which each has a constant pattern; None for other arrays."""
-    batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)  # they may be symbolic
     patterns = [[common_indices(c) for c in x.coords] for x in (x1, x2)]
     if not batch or 0 in batch or x1.padded or x2.padded or any(c is None for each in patterns for c in each):
         return None
@@ -241,7 +260,7 @@ def tensordot_sparse_eager(x1: Array, x2: Array, *, axes: Any = 2) -> Result:
     return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
 
 
-@matrix_power.eager_kernel(Sparse, traced=True)
+@matrix_power.eager_kernel(Sparse, traced=True, always=lambda x, n: x.ndim > 2 and have_constant_indices(x))
 def _matrix_power_sparse_eagerly(x: Sparse, n: Any) -> Result:
     """Square repeatedly outside a compiled call, where the number of entries is exact."""
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"

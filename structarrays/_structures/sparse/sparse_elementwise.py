@@ -25,7 +25,7 @@ from ..._core.array.flattening import (
 from ..._core.array.sharing import complete, incomplete
 from ..._core.assumptions import carried_by_sum
 from ..._core.dispatch import explicit
-from ..._core.dispatch.call_arguments import any_traced
+from ..._core.dispatch.call_arguments import have_constant_indices
 from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
@@ -173,23 +173,11 @@ def _share_coordinates(x: Sparse, y: Sparse) -> bool:
     return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
-def _has_common_pattern(x: Array) -> bool:
-    """Return whether an array has constant indices, which all matrices of a stack share, or no indices."""
-    leaves, (cls, *_) = x._value
-    span = cls.index_parameters
-    if span is None:
-        return not any_traced((x,), exact=True)
-    return all(common_indices(leaf) is not None for leaf in leaves[span])
-
-
 def _need_no_values(x: Array, y: Array) -> bool:
-    """Return whether the pattern of the result is known where everything is traced.
-
-    Under `jax.jit`, the coordinates of a stack are traced copies of the constant coordinates of one matrix.
-    """
+    """Return whether the pattern of the result is known even if everything is traced."""
     if _have_one_pattern(x, y):
         return True
-    return x.ndim + y.ndim > x.core_ndim + y.core_ndim and _has_common_pattern(x) and _has_common_pattern(y)
+    return x.ndim + y.ndim > x.core_ndim + y.core_ndim and have_constant_indices(x, y)
 
 
 def _coordinates(x: Sparse, y: Sparse) -> list[list[np.ndarray]] | None:
