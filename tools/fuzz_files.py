@@ -104,6 +104,13 @@ def corpus():
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
+UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, IndexError, KeyError, OSError, RuntimeError, TypeError, ValueError),
+)
+"""What the reader of archives raises for some damaged files."""
+
+
 def changed(rng, files):
     """A file with one to three changes, and the names of the changes."""
     content = _pick(rng, files)
@@ -113,7 +120,7 @@ def changed(rng, files):
         names.append(change.__name__)
         try:
             content = change(rng, content, files)
-        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, IndexError, RuntimeError, zlib.error):
+        except UNREADABLE:
             break  # after the change before, this change finds nothing to change
     return content, names
 
