@@ -108,7 +108,7 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
     *(EOFError, IndexError, KeyError, OSError, RuntimeError, TypeError, ValueError),
 )
-"""What the reader of archives raises for some damaged files."""
+"""Exceptions that `zipfile` raises for damaged archives."""
 
 
 def changed(rng, files):
