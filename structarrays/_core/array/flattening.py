@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -368,13 +369,24 @@ def _zero(sharding: jax.sharding.Sharding | None) -> jax.Array:
 
 
 class Opened:
-    """Wrapper of an array among the arguments of JAX functions, which then see all of its parameters as leaves."""
+    """Wrapper of an array among the arguments of JAX functions, which then see all of its parameters as leaves.
 
-    __slots__ = ("barred", "x")
+    If JAX `compiles` the function, XLA must not compute with constant indices at compile time.
+    """
 
-    def __init__(self, x: Array, barred: bool = False) -> None:
+    __slots__ = ("value", "x")
+
+    def __init__(self, x: Array, compiles: bool = False) -> None:
+        leaves, aux = x._value
+        if type(aux) is not tuple:
+            aux = cast("Aux", tuple(aux))  # as in `all_parameters`, without its call
+        if compiles and aux[0].index_parameters is not None:
+            start, stop, _ = aux[0].index_parameters.indices(len(leaves))
+            leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]
+        if not dynamic_classes.isdisjoint(map(type, leaves)):
+            leaves = tuple(_opened_argument(leaf, compiles) for leaf in leaves)
         self.x = x
-        self.barred = barred  # whether XLA must not compute with constant indices at compile time
+        self.value = leaves, aux
 
 
 def all_parameters(x: Array) -> Value:
@@ -383,20 +395,8 @@ def all_parameters(x: Array) -> Value:
     return leaves, aux if type(aux) is tuple else cast("Aux", tuple(aux))
 
 
-def _flatten_opened(opened: Opened) -> Value:
-    leaves, aux = opened.x._value
-    if type(aux) is not tuple:
-        aux = cast("Aux", tuple(aux))  # as in `all_parameters`, without its call
-    if opened.barred and aux[0].index_parameters is not None:
-        start, stop, _ = aux[0].index_parameters.indices(len(leaves))
-        leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]
-    if dynamic_classes.isdisjoint(map(type, leaves)):
-        return leaves, aux
-    return tuple(_opened_argument(leaf, opened.barred) for leaf in leaves), aux
-
-
 _made: Any = unflatten  # JAX's results are arrays
-jax.tree_util.register_pytree_node(Opened, _flatten_opened, _made)
+jax.tree_util.register_pytree_node(Opened, operator.attrgetter("value"), _made)
 
 
 def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
@@ -404,15 +404,16 @@ def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
     if _opened_types.isdisjoint(map(type, arguments)):
         return arguments
     compiles = compiling()
-    return tuple(_opened_argument(value, compiles) for value in arguments)
+    # The test of `_opened_argument` stands here, too, to save its call.
+    return [Opened(v, compiles) if type(v) in dynamic_classes else _opened_argument(v, compiles) for v in arguments]
 
 
-def _opened_argument(value: Any, barred: bool) -> Any:
+def _opened_argument(value: Any, compiles: bool) -> Any:
     if type(value) in dynamic_classes:
-        return Opened(value, barred)
+        return Opened(value, compiles)
     if isinstance(value, tuple | list):
         make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
-        return make(_opened_argument(v, barred) for v in value)
+        return make(_opened_argument(v, compiles) for v in value)
     return value
 
 
@@ -425,7 +426,7 @@ def barred_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
 
 def _barred_argument(value: Any) -> Any:
     if type(value) in dynamic_classes:
-        leaves, aux = _flatten_opened(Opened(value, barred=True))
+        leaves, aux = Opened(value, compiles=True).value
         return unflatten(aux, tuple(_barred_argument(leaf.x) if type(leaf) is Opened else leaf for leaf in leaves))
     if isinstance(value, tuple | list):
         make = getattr(type(value), "_make", type(value))

@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from ..typing import InPlaceOperator, Operand, Operator
     from .base import Array
 
-# How an operator treats an operand, by exact type:
+# How an operator treats an operand, by exact type. The numbers are flags, so that one test tells whether both operands
+# are `FAST`:
 # - `FAST`: goes directly to the compiled call.
 # - `CHECKED`: the same, unless the operand is a derivative that operators refuse.
-# - `DYNAMIC`: an eager kernel may run.
-# - `_CAREFUL`: goes through all checks (a Python integer may not fit a dtype).
+# - `DYNAMIC`: an eager kernel may run. The operand may be `CHECKED`, too.
+# - `CAREFUL`: goes through all checks (a Python integer may not fit a dtype).
 # - `_FOREIGN`: gets its turn through NotImplemented.
 # `is_operand` decides once for each type; the look-up takes 0.05 microseconds.
-_FOREIGN, FAST, CHECKED, DYNAMIC, _CAREFUL = range(5)
+FAST, CHECKED, DYNAMIC, CAREFUL, _FOREIGN = 0, 1, 2, 4, 8
 OPERANDS: dict[type, int] = {}
-
-STATIC, _ARRAYS = (FAST, CHECKED), (FAST, CHECKED, DYNAMIC)
 
 _OF_ARRAYS: dict[str, Any] = FUNCTIONS
 """The functions behind the operators, typed loosely: a type checker does not know that their arguments are
@@ -53,22 +52,19 @@ def _completed(result: Any) -> Array:
 
 def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     """Return the operator, the reflected operator and the in-place operator of a function of two arrays."""
-    operands = OPERANDS
+    operands, kind_of = OPERANDS, OPERANDS.get
 
     def forward(self: Array, other: Operand) -> Any:
-        own, others = operands.get(type(self)), operands.get(type(other))
-        direct = own == FAST == others
-        if not direct and own in _ARRAYS and others in _ARRAYS:
-            if own == CHECKED or others == CHECKED:
+        kinds = kind_of(type(self), CAREFUL) | kind_of(type(other), CAREFUL)
+        if kinds and kinds < CAREFUL:  # both are arrays
+            if kinds & CHECKED:
                 writes.refuse_derivatives(name, self, other)
-            if own == DYNAMIC or others == DYNAMIC:
-                return _OF_ARRAYS[name]._looked_at((self, other), {})
-            direct = True
-        if direct and not BUSY and name in COMPILED:
+            if kinds & DYNAMIC:
+                return _OF_ARRAYS[name].of_arrays((self, other))
+        if kinds <= CHECKED and not BUSY and name in COMPILED:
             try:
                 result = COMPILED[name](self, other)
-                # An array of JAX is a result as well; its class is in `OPERANDS` since `other` is one.
-                return result if isinstance(result, Operators) or type(result) in operands else _completed(result)
+                return result if type(result) in operands else _completed(result)
             except RETRIED as error:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self, other))
@@ -104,18 +100,19 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
 
 def _unary(name: str) -> Callable[[Array], Array]:
     """Return the operator of a function of one array."""
-    operands = OPERANDS
+    operands, kind_of = OPERANDS, OPERANDS.get
 
     def operator(self: Array) -> Any:
-        own = operands.get(type(self))
-        if own == DYNAMIC:
-            return _OF_ARRAYS[name]._looked_at((self,), {})
-        if own in STATIC and not BUSY and name in COMPILED:
-            if own == CHECKED:
+        kind = kind_of(type(self), CAREFUL)
+        if kind and kind < CAREFUL:
+            if kind & CHECKED:
                 writes.refuse_derivatives(name, self)
+            if kind & DYNAMIC:
+                return _OF_ARRAYS[name].of_arrays((self,))
+        if kind <= CHECKED and not BUSY and name in COMPILED:
             try:
                 result = COMPILED[name](self)
-                return result if isinstance(result, Operators) else _completed(result)
+                return result if type(result) in operands else _completed(result)
             except RETRIED as error:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self,))
@@ -194,17 +191,13 @@ def is_operand(value: Any) -> bool:
         known = _FOREIGN
         foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
         if isinstance(value, _OPERAND_CLASSES) and not foreign:
-            known = _CAREFUL
+            known = CAREFUL
             if isinstance(value, jax.Array):
                 known = FAST
             elif isinstance(value, Operators):
                 # An array of a class that may be nonlinear in its parameters may be a derivative, which operators
                 # refuse.
-                linear = cls.linear is True
-                if cls.static_pattern:
-                    known = FAST if linear else CHECKED
-                elif linear:
-                    known = DYNAMIC
+                known = (FAST if cls.linear is True else CHECKED) | (FAST if cls.static_pattern else DYNAMIC)
         if cls is not np.ndarray:
             OPERANDS[cls] = known
     return known != _FOREIGN

@@ -27,17 +27,36 @@ if TYPE_CHECKING:
 class Incomplete:
     """Result of a compiled call: its parameters, possibly without the parameters that it shares with the arguments.
 
-    `static` contains the source of each parameter (None if all are in `leaves`), the static part, and whether it
+    `static` contains the sources of its parameters (None if all are in `leaves`), the static part, and whether it
     belongs to one array.
     """
 
     __slots__ = ("leaves", "static")
 
     leaves: Leaves
-    static: tuple[tuple[int, ...] | None, Any, bool]
+    static: tuple[_Sources | None, Any, bool]
 
 
-def _made(static: tuple[tuple[int, ...] | None, Any, bool], leaves: Leaves) -> Incomplete:
+class _Sources(tuple[int, ...]):
+    """For each parameter of a result, its number in the new parameters followed by the parameters of the arguments."""
+
+    choose: Callable[[Leaves], Leaves]
+    """Select these elements of a tuple, as a tuple."""
+    trims: bool
+    """Whether the result has indices that are not parameters of the arguments."""
+
+
+def _sources(numbers: tuple[int, ...], cls: type[Array] | None) -> _Sources:
+    """Return the sources of the parameters of one array, or (`cls` is None) of several arrays."""
+    sources = _Sources(numbers)
+    # `itemgetter` is faster than a loop, in every eager call.
+    sources.choose = operator.itemgetter(*numbers) if len(numbers) > 1 else lambda leaves: (leaves[numbers[0]],)
+    span = None if cls is None else cls.index_parameters
+    sources.trims = span is not None and any(number >= 0 for number in numbers[span])
+    return sources
+
+
+def _made(static: tuple[_Sources | None, Any, bool], leaves: Leaves) -> Incomplete:
     result = Incomplete()
     result.leaves, result.static = leaves, static
     return result
@@ -62,8 +81,8 @@ def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
     if len(new) == len(leaves):
         return with_indices(result)
     count = iter(range(len(new)))
-    sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
-    return _made((sources, tree, flat), new)
+    numbers = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
+    return _made((_sources(numbers, tree[0] if flat else None), tree, flat), new)
 
 
 def with_indices(result: Any) -> Any:
@@ -97,24 +116,11 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
     if type(result) is not Incomplete:
         return result
     sources, tree, flat = result.static
-    leaves = result.leaves if sources is None else _chosen(sources)(result.leaves + _parameters(arrays, flat))
+    leaves = result.leaves if sources is None else sources.choose(result.leaves + _parameters(arrays, flat))
     if not flat:
         return tree.unflatten(leaves)
     whole = unflatten(tree, leaves)
-    return whole.trimmed() if sources is None or _has_new_indices(sources, tree[0]) else whole
-
-
-@functools.cache
-def _has_new_indices(sources: tuple[int, ...], cls: type[Array]) -> bool:
-    """Return whether a result has indices that are not parameters of the arguments."""
-    span = cls.index_parameters
-    return span is not None and any(source >= 0 for source in sources[span])
-
-
-@functools.cache
-def _chosen(sources: tuple[int, ...]) -> Callable[[Leaves], Leaves]:
-    """Return a function that selects these elements of a tuple, as a tuple: faster than a loop, in every eager call."""
-    return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
+    return whole.trimmed() if sources is None or sources.trims else whole
 
 
 def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:

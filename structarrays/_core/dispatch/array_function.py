@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..array.base import Array
 from ..array.dense import Dense
 from ..array.flattening import dynamic_classes, opened_arguments
 from ..array.operands import lift, without_weak_types
-from ..array.operators import COMPILED, FAST, OPERANDS, RETRIED, STATIC, is_operand
+from ..array.operators import CAREFUL, CHECKED, COMPILED, FAST, OPERANDS, RETRIED, is_operand
 from ..array.sharing import complete
 from ..array.writes import SHARED
 from . import explicit
-from .call_arguments import concrete_array_class
+from .call_arguments import concrete_array_class, is_false
 from .contexts import ENTERED, linalg_errors
 from .function import Function, P, R
 from .recording import RECORDING, active_log
@@ -40,7 +38,7 @@ class ArrayFunction(Function[P, R]):
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
             for x in arrays:
-                if OPERANDS.get(type(x)) not in STATIC:
+                if OPERANDS.get(type(x), CAREFUL) > CHECKED:
                     break
             else:
                 try:
@@ -55,6 +53,10 @@ class ArrayFunction(Function[P, R]):
         """Call the function with arguments of classes that not every compiled call accepts."""
         if unknown or not arrays:
             self._plan(arrays, unknown)  # raises
+        return self.of_arrays(arrays)
+
+    def of_arrays(self, arrays: Sequence[Any]) -> R:
+        """Run an eager kernel or the compiled call. The operators call this, for arrays whose patterns are not static."""
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
@@ -104,15 +106,13 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
                 except RETRIED as error:
                     failure = error
                 else:
-                    if type(ok) is concrete_array_class() and not np.asarray(ok):
+                    if type(ok) is concrete_array_class() and is_false(ok):
                         return self._once_more((), arrays)
                     return whole
                 return self._after_call(failure, arrays)
         return self._looked_at(arrays, unknown)
 
-    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
-        if unknown or not arrays:
-            self._plan(arrays, unknown)  # raises
+    def of_arrays(self, arrays: Sequence[Any]) -> R:
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             early: R = self._eagerly(self.eager, tuple(map(lift, arrays)), {})
             if early is not NotImplemented:
@@ -138,7 +138,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
 
     def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:
         # Reading the flag takes a fifth of the time of a small solve, so this method does nothing else.
-        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and is_false(ok):
             return self._once_more((), operands)
         whole: R = result
         return whole

@@ -19,30 +19,37 @@ import contextlib
 import functools
 import inspect
 import re
-import sys
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
 from ..array.base import Array
 from ..array.dense import Dense, on_data
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
 from ..array.operators import RETRIED
-from ..array.sharding import on_mesh, padded_for, pieces, place_on_mesh_of
+from ..array.sharding import padded_for, pieces
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
 from . import explicit
-from .call_arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
-from .contexts import ENTERED, Caller, apply, caller, dense_results_policy, linalg_errors
+from .call_arguments import (
+    any_traced,
+    concrete_array_class,
+    hashable_form,
+    is_false,
+    is_hashable,
+    new_handles,
+    python_integer,
+)
+from .contexts import ENTERED, Caller, apply, caller, linalg_errors
+from .eager_kernels import EagerKernels
 from .precision import precision_of
 from .recording import RECORDING, active_log
-from .registry import FUNCTIONS, Registry, Run
+from .registry import FUNCTIONS
 from .results import follow_eager_operands, follow_host_operands, follow_operands
 from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
 
@@ -69,7 +76,7 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class Function(Registry[Any], Generic[P, R]):
+class Function(EagerKernels, Generic[P, R]):
     """A function of the namespace, with the signature and docstring of the standard, and a registry of kernels.
 
     Parameters
@@ -114,8 +121,6 @@ class Function(Registry[Any], Generic[P, R]):
         self.arrays = arrays
         self.checked = checked
         self.rule = rule
-        self.eager: Registry[Any] | None = None
-        self.eager_of_all = False
         self.is_retried: Callable[[Array], bool] = lambda x: False
         """Predicate on the first argument: whether its kernel forms the dense form in a second attempt, see
         `Caller.expands`. Otherwise the second attempt has the dense form as its argument.
@@ -166,81 +171,6 @@ class Function(Registry[Any], Generic[P, R]):
 
     def __reduce__(self) -> tuple[Callable[[str], Function[..., Any]], tuple[str]]:
         return _function_by_name, (self.name,)
-
-    def eager_kernel(
-        self,
-        *classes: type,
-        when: Callable[..., bool] | None = None,
-        of_all: bool = False,
-        traced: bool = False,
-        always: Callable[..., bool] | None = None,
-        before: str | Sequence[str] = (),
-    ) -> Callable[[Run], Run]:
-        """Register a kernel that runs outside of the compiled call, on the unchanged arguments.
-
-        It is for results whose shape is data-dependent, and structures whose pattern is (`Array.static_pattern` is
-        false). The kernel receives the arguments of the call. If it returns NotImplemented, the compiled call runs.
-
-        Parameters
-        ----------
-        *classes : type
-            The class of each array argument.
-        when : callable, optional
-            A predicate on the same arguments as the kernel; if `traced` is true, it also receives traced arguments.
-        of_all : bool, default False
-            Whether the kernel also serves structures with static patterns; then every eager call of this function looks
-            for it.
-        traced : bool, default False
-            Whether the kernel accepts arguments with traced floating-point parameters, so that an eager derivative has
-            the same pattern. The parameters that determine the pattern are never traced.
-        always : callable, optional
-            A predicate on the arguments that is true if the kernel needs no values at all, so that everything may be
-            traced.
-        before : str or sequence of str, optional
-            The same as for `kernel`.
-        """
-        if self.eager is None:
-            self.eager = Registry(self.name)
-        self.eager_of_all |= of_all
-
-        def serves(*arrays: Any, **static: Any) -> bool:
-            if always is not None and always(*arrays, **static):
-                return True
-            if traced and when is not None and not when(*arrays, **static):
-                return False  # checked first: it is faster than a check of all parameters
-            return not any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
-
-        return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
-
-    def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
-        """Run the eager kernel for these arguments; return NotImplemented if there is none."""
-        if not eager.find(tuple(map(type, arrays))):
-            return NotImplemented
-        # A kernel reads its arguments several times while another thread may write; it may also return an argument.
-        arrays = new_handles(arrays)
-        shared = on_mesh(arrays)
-        if not all(leaf.is_fully_addressable for leaf in shared):
-            return NotImplemented  # no process has all values
-        kernel = eager.choose(arrays, static)
-        if kernel is None:
-            return NotImplemented
-        log = active_log() if RECORDING else None
-        run = kernel.run if are_defaults() else independent(kernel.run)
-        if dense_results_policy.value != "array":  # the kernel itself expects arrays of this library
-            run = dense_results_policy("array")(run)
-        if log is None:
-            result = run(*arrays, **static)
-        else:
-            with log.event(self.name, arrays, f"eager kernel {kernel}") as event:
-                result = run(*arrays, **static)
-            if result is NotImplemented:
-                log.events.remove(event)
-            else:
-                result = event.finish(result)
-        if result is NotImplemented:
-            return result
-        result = place_on_mesh_of(result, shared) if shared else result
-        return follow_eager_operands(result, arrays) if self.follows else result
 
     # ---- the call ------------------------------------------------------------------------------------------------
 
@@ -413,7 +343,7 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         whole, ok = result
-        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and is_false(ok):
             return self._once_more(static, arrays)
         return whole
 

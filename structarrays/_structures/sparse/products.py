@@ -119,6 +119,10 @@ def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     return NotImplemented if result is None else result
 
 
+for _classes in ((Sparse, Dense), (Dense, Sparse)):
+    matmul.without_eager_kernels_for(*_classes)  # the product is dense
+
+
 def exact_product(x1: Array, x2: Array) -> Sparse | None:
     """Return the product of two sparse forms with the exact number of entries; None if their coordinates are traced, or if another
     product is better.
