@@ -23,6 +23,7 @@ from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
 from ..hints import ARRAY, hint
+from ..jax_internals.traces import RUNNING
 from . import writes
 from .conveniences import Conveniences
 from .flattening import parameters, register, unflatten, with_common_indices
@@ -111,7 +112,11 @@ class Array(Operators, Protocols, Conveniences, Placement):
     @classmethod
     def make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
         """Build an array of this class from its parameters, without checks."""
-        return unflatten((cls, meta, assumptions), leaves)
+        # The same as `unflatten`, without its call: kernels build their results here.
+        x = object.__new__(cls)
+        x._value = (leaves, (cls, meta, assumptions))
+        x._origin = RUNNING.value
+        return x
 
     if not TYPE_CHECKING:  # otherwise a type checker would accept any attribute name
 

@@ -95,7 +95,7 @@ class Dense(Array):
 
     def constant_over(self, core: int) -> jax.Array | None:
         data = self.data
-        return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
+        return data if set(data.shape[max(0, data.ndim - core) :]) <= {1} else None
 
     def cast(self, dtype: DTypeLike) -> Dense:
         return Dense.make((jax.lax.convert_element_type(self.data, dtype),))

@@ -446,7 +446,7 @@ def _is_dynamic(value: object) -> bool:
 
 def opened(tree: Any) -> Any:
     """Return a pytree in which all parameters of each array are leaves."""
-    return jax.tree.map(lambda x: Opened(x) if _is_dynamic(x) else x, tree, is_leaf=_is_dynamic)
+    return jax.tree.map(lambda x: Opened(x) if type(x) in dynamic_classes else x, tree, is_leaf=_is_dynamic)
 
 
 def parameters(tree: Any) -> list[Any]:

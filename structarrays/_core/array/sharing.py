@@ -16,7 +16,7 @@ import jax
 
 from ..dispatch import explicit
 from .base import Array
-from .flattening import all_parameters, opened, opened_arguments, unflatten
+from .flattening import all_parameters, dynamic_classes, opened, opened_arguments, unflatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +76,12 @@ def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
                 flat = flat and not isinstance(leaf, Array)
     given = _parameters(arrays, flat)
     places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
-    leaves, tree = all_parameters(result) if flat else jax.tree.flatten(opened(result))
+    leaves: Sequence[Any]
+    if flat:
+        leaves, tree = all_parameters(result)
+    else:
+        is_static = dynamic_classes.isdisjoint(map(type, _with_parts([result])))
+        leaves, tree = jax.tree.flatten(result if is_static else opened(result))
     new = tuple([leaf for leaf in leaves if id(leaf) not in places])
     if len(new) == len(leaves):
         return with_indices(result)
@@ -126,16 +131,15 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
 def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
     """Return the parameters of arrays; unless `flat`, including the parameters of arrays inside them."""
     leaves: Leaves = ()
-    for x in arrays:
-        if isinstance(x, Array):
-            for y in (x,) if flat else _with_parts(x):
-                leaves += y._value[0]
+    found = [x for x in arrays if isinstance(x, Array)]
+    for x in found if flat else _with_parts(found):
+        leaves += x._value[0]
     return leaves
 
 
-def _with_parts(x: Array) -> list[Array]:
-    """Return an array and all arrays inside it."""
-    found = [x]
+def _with_parts(arrays: Sequence[Array]) -> list[Array]:
+    """Return arrays and all arrays inside them."""
+    found = list(arrays)
     for y in found:  # which grows
         for leaf in y._value[0]:
             if isinstance(leaf, Array):

@@ -136,11 +136,15 @@ def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] =
 
     @functools.wraps(function)
     def computed(*args: Any) -> Any:
-        def of_arrays(*arrays: Any) -> Any:
-            rest = iter(arrays)
-            return function(*(value if i in static else next(rest) for i, value in enumerate(args)))
+        places = [i for i in range(len(args)) if i not in static]
 
-        return automatic(of_arrays)(*(value for i, value in enumerate(args) if i not in static))
+        def of_arrays(*arrays: Any) -> Any:
+            every = list(args)
+            for i, x in zip(places, arrays, strict=True):
+                every[i] = x
+            return function(*every)
+
+        return automatic(of_arrays)(*map(args.__getitem__, places))
 
     return jax.jit(computed, static_argnums=static_argnums, **options)
 

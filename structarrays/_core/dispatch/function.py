@@ -140,7 +140,7 @@ class Function(EagerKernels, Generic[P, R]):
     @functools.cached_property
     def _flags(self) -> frozenset[str]:
         """Names of the boolean parameters."""
-        return frozenset(p.name for p in self.__signature__.parameters.values() if p.annotation in (bool, "bool"))
+        return frozenset([p.name for p in self.__signature__.parameters.values() if p.annotation in (bool, "bool")])
 
     @functools.cached_property
     def _jit(self) -> Any:
@@ -252,11 +252,10 @@ class Function(EagerKernels, Generic[P, R]):
         parameters = self.__signature__.parameters
         arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # from ``*args``, all arrays
+        more = [f"argument {i + 1}" for i in range(len(positional), len(args))]  # from ``*args``, all arrays
         names = (*positional[: len(args)], *more, *kwargs)
-        static = [name for name in names if name in parameters and name not in arrays]
-        arguments = tuple(name for name in names if name not in static)
-        return _Plan(tuple(name if name in static else None for name in names), arguments)
+        static = [name if name in parameters and name not in arrays else None for name in names]
+        return _Plan(tuple(static), tuple([name for name in names if name not in static]))
 
     def _signature_text(self) -> str:
         """Return the signature, with the classes of the namespace without their modules."""

@@ -212,9 +212,11 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
     """
     left, ordered = list(kernels), []
     while left:
-        behind = {name for kernel in left for name in kernel.before}
-        first = next((kernel for kernel in left if kernel.name not in behind), None) if behind else left[0]
-        if first is None:
+        behind = set(itertools.chain(*[kernel.before for kernel in left]))
+        for first in left:
+            if not behind or first.name not in behind:
+                break
+        else:
             raise ValueError(f"these kernels are declared to precede each other: {', '.join(map(str, left))}")
         left.remove(first)
         ordered.append(first)

@@ -90,7 +90,7 @@ class _Elementwise(Function[P, Array]):
         if len(prepared) == 1:
             return prepared
         try:
-            jnp.broadcast_shapes(*(x.shape for x in prepared))
+            jnp.broadcast_shapes(*[x.shape for x in prepared])
         except ValueError:
             shapes = " and ".join(str(x.shape) for x in prepared)
             raise ValueError(f"{self.name}: shapes {shapes} cannot be broadcast together") from None
@@ -369,7 +369,7 @@ def _unless_full(function: _Elementwise[...], pattern: Array, args: Sequence[Arr
     if (
         not full
         or not smaller(SMALL, max(shape[-2:]))
-        or any((type(x) is Dense or x.full_size) and x.shape[-2:] == shape[-2:] for x in args)
+        or any([(type(x) is Dense or x.full_size) and x.shape[-2:] == shape[-2:] for x in args])
     ):
         return None
     if not lets_dense(pattern):

@@ -36,9 +36,9 @@ class Additive(ElementwiseArrayFunction[P]):
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
         if not unknown and len(arrays) == 2:
             first, second = arrays
-            if is_neutral_zero(second, first):
+            if type(second) in _KEPT and is_neutral_zero(second, first):
                 return self._run((False,), (first, second))
-            if is_neutral_zero(first, second):
+            if type(first) in _KEPT and is_neutral_zero(first, second):
                 return self._run((self.name == "subtract",), (second, first))
         return super()._looked_at(arrays, unknown)
 
@@ -66,5 +66,4 @@ def _with_zero(name: str, x: Array, zero: Array, is_negated: bool) -> Array:
 
 def is_neutral_zero(number: Any, x: Any) -> bool:
     """Return whether a Python number is zero, and next to a structured array whose dtype it does not change."""
-    kinds = _KEPT.get(type(number))
-    return kinds is not None and number == 0 and isinstance(x, Array) and type(x) is not Dense and x.dtype.kind in kinds
+    return number == 0 and isinstance(x, Array) and type(x) is not Dense and x.dtype.kind in _KEPT[type(number)]

@@ -183,7 +183,7 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
     if axis == (first,) and keepdims:
         return sums
     data = sums.dense_data()
-    rest = tuple(a for a in axis if a != first)
+    rest = tuple({*axis} - {first})
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 

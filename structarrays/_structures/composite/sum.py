@@ -150,7 +150,7 @@ class Sum(Factored):
 def canonical(terms: Iterable[Array]) -> Array:
     """Sum of stacks of matrices with one shape and dtype: a single array if possible, else a `Sum`."""
     kept: list[Array] = []
-    queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
+    queue = list(itertools.chain(*[t.terms if type(t) is Sum else (t,) for t in terms]))
     queue = [t for t in queue if not is_nothing(t)] or queue[:1]
     while queue:
         term = queue.pop(0)
@@ -247,7 +247,7 @@ def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> A
     The rule of elementwise functions calls this before it densifies. A row, a column or a scalar next to a matrix is a
     term of rank one.
     """
-    if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
+    if len(shape) < 2 or any([type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args]):
         return None
     first = _term(args[0], shape)
     if first is None:

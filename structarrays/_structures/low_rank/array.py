@@ -115,7 +115,8 @@ class LowRank(Factored):
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return self.u.ndim
+        u: Array = self._value[0][0]
+        return u.ndim
 
     @property
     def rank(self) -> int:
@@ -244,7 +245,7 @@ def _ranks_added(x: LowRank, y: LowRank) -> Array:
         return row_of_rank_one(row.mT, x.shape)
     if _is_constant_column(x.v) and _is_constant_column(y.v):
         return matrix_transpose(_ranks_added(*cast("Iterable[LowRank]", map(matrix_transpose, (x, y)))))
-    return LowRank.make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+    return LowRank.make((_side_by_side(x.u, y.u), _side_by_side(x.v, y.v)))
 
 
 def _is_constant_column(part: Array) -> bool:
