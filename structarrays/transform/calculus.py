@@ -19,7 +19,7 @@ from .._core.array.base import Array, is_array
 from .._core.array.flattening import all_parameters, map_parameters, unflatten
 from .._core.array.operands import densify
 from .._core.array.sharing import jit
-from .._core.array.writes import DERIVATIVE
+from .._core.array.writes import mark_derivative
 from .._core.dispatch import explicit
 from .._core.families.batch import check_axis
 from .._functions.manipulation import moveaxis
@@ -164,7 +164,7 @@ def _as_derivative(x: Array) -> Array:
     """Return a gradient without the assumptions of its argument, and marked if it has no meaning as an array."""
     x = _forgotten(x)
     if not x.linear:
-        x._link = DERIVATIVE
+        mark_derivative(x)
     return x
 
 

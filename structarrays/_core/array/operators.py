@@ -12,6 +12,7 @@ from ..dispatch import late
 from ..dispatch.registry import FUNCTIONS
 from ..dispatch.tracing import BUSY
 from . import writes
+from .writes import DERIVATIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     def forward(self: Array, other: Operand) -> Any:
         kinds = kind_of(type(self), CAREFUL) | kind_of(type(other), CAREFUL)
         if kinds and kinds < CAREFUL:  # both are arrays
-            if kinds & CHECKED:
+            if kinds & CHECKED and DERIVATIVES:
                 writes.refuse_derivatives(name, self, other)
             if kinds & DYNAMIC:
                 return _OF_ARRAYS[name].of_arrays((self, other))
@@ -105,7 +106,7 @@ def _unary(name: str) -> Callable[[Array], Array]:
     def operator(self: Array) -> Any:
         kind = kind_of(type(self), CAREFUL)
         if kind and kind < CAREFUL:
-            if kind & CHECKED:
+            if kind & CHECKED and DERIVATIVES:
                 writes.refuse_derivatives(name, self)
             if kind & DYNAMIC:
                 return _OF_ARRAYS[name].of_arrays((self,))

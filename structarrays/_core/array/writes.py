@@ -72,6 +72,16 @@ DERIVATIVE = Link()
 """Link of a handle on a derivative with respect to parameters in which the dense value is not linear
 (docs/design/semantics.md)."""
 
+DERIVATIVES: list[bool] = []
+"""Not empty after the first such derivative. Until then, operators need not look for one."""
+
+
+def mark_derivative(x: Array) -> None:
+    """Mark a new handle as a derivative that operators refuse."""
+    x._link = DERIVATIVE
+    if not DERIVATIVES:
+        DERIVATIVES.append(True)
+
 
 def refuse_derivatives(name: str, *operands: Any) -> None:
     """Raise TypeError if an operand of an operator is a derivative that must not be used as an array (`DERIVATIVE`)."""
