@@ -42,8 +42,8 @@ class ArrayFunction(Function[P, R]):
                     break
             else:
                 try:
-                    result: R = complete(self._fast(*arrays), arrays)
-                    return result
+                    result: R = self._fast(*arrays)
+                    return result if type(result) in OPERANDS else complete(result, arrays)
                 except RETRIED as error:
                     failure = error
                 return self._after_call(failure, arrays)

@@ -204,12 +204,15 @@ def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.
         with np.errstate(all="ignore"):
             return x, getattr(np, function)(values_x, values_y, out=empty(x.nnz, values_x.dtype))
     product = function == "multiply"
-    # A product, too, may have as many entries: SciPy stores NaN where an infinity meets a structural zero.
-    found, values = _merged(ROUTINES[function], x, y, values_x, values_y, x.nnz + y.nnz)
-    # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
-    if found.nnz == _count(x, y, product) and not (product and np.isnan(values).any()):
-        return found, values
-    if not product and values.dtype.kind == "f":
+    known = _combined(x, y, product)
+    if function not in known.cancelling:
+        # A product, too, may have as many entries: SciPy stores NaN where an infinity meets a structural zero.
+        found, values = _merged(ROUTINES[function], x, y, values_x, values_y, x.nnz + y.nnz)
+        # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
+        if found.nnz == known.nnz and not (product and np.isnan(values).any()):
+            return found, values
+    if not product and values_x.dtype.kind == "f":
+        known.cancelling.add(function)
         return _without_cancellation(ROUTINES[function], x, y, values_x, values_y)
     pattern, *sources = intersection(x, y) if product else union(x, y)
     pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
@@ -243,20 +246,31 @@ def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
     return _merged("csr_plus_csr", x, y, *ones, x.nnz + y.nnz)
 
 
-_COUNTS: dict[tuple[int, ...], tuple[tuple[weakref.ref[jax.Array], ...], int]] = {}
+class _Combined(NamedTuple):
+    """What is known of the sums or products of two patterns."""
+
+    refs: tuple[weakref.ref[jax.Array], ...]
+    nnz: int
+    cancelling: set[str]
+    """The functions under which entries have cancelled, such as ``A - A.T``. SciPy drops them, so it is not tried again."""
 
 
-def _count(x: Rows, y: Rows, of_product: bool) -> int:
-    """Return the number of entries of the pattern of a sum or product, kept as long as both patterns."""
+_COMBINED: dict[tuple[int, ...], _Combined] = {}
+
+
+def _combined(x: Rows, y: Rows, of_product: bool) -> _Combined:
+    """Return what is known of a sum or product, kept as long as both patterns."""
     arrays = x.origin + y.origin
     key = (*map(id, arrays), of_product)
-    known = _COUNTS.get(key)
-    if known is not None and len(arrays) == 4 and all(ref() is a for ref, a in zip(known[0], arrays, strict=True)):
-        return known[1]
+    known = _COMBINED.get(key)
+    if known is not None and len(arrays) == 4 and all(ref() is a for ref, a in zip(known.refs, arrays, strict=True)):
+        return known
     pattern, _ = _pattern(x, y, of_product)
+    refs = tuple(weakref.ref(a, lambda _: _COMBINED.pop(key, None)) for a in arrays)
+    known = _Combined(refs, pattern.nnz, set())
     if len(arrays) == 4:
-        _COUNTS[key] = tuple(weakref.ref(a, lambda _: _COUNTS.pop(key, None)) for a in arrays), pattern.nnz
-    return pattern.nnz
+        _COMBINED[key] = known
+    return known
 
 
 def multiply(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
