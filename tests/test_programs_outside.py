@@ -59,3 +59,15 @@ def test_names_exist(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for module, name in names_read(tree, modules_of(tree)):
         member(module, name)  # raises
+
+
+def test_the_page_of_benchmarks_has_a_place_for_each_part():
+    program = (ROOT / "benchmarks" / "run.py").read_text(encoding="utf-8")
+    lists = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(program).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("PARTS", "ALONE")
+    }
+    page = (ROOT / "docs" / "design" / "benchmarks.md").read_text(encoding="utf-8")
+    needed = [part for part in lists["PARTS"] if part not in lists["ALONE"]]
+    assert [part for part in needed if f"<!-- measured: {part} -->" not in page] == []
