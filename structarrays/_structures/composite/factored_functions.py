@@ -161,9 +161,9 @@ def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
-def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Array:
-    """The sums over axes as a `jax.Array`."""
-    data: jax.Array = sum_of.dispatch(x, axis=axis, keepdims=keepdims).dense_data()
+def _total(x: Factored, axis: tuple[int, ...]) -> jax.Array:
+    """The sums over axes as a `jax.Array`, where these axes have length 1."""
+    data: jax.Array = sum_of.dispatch(x, axis=axis, keepdims=True).dense_data()
     return data
 
 
@@ -175,14 +175,12 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
     """
     *batch, m, n = x.shape
     rows, columns = len(batch), len(batch) + 1
-    sums: Array
-    if rows in axis and (columns not in axis or m > n):
-        first, sums = rows, matmul.dispatch(Dense.make((jnp.ones((1, m), x.dtype),)), x)
-    else:
-        first, sums = columns, matmul.dispatch(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
+    first = rows if rows in axis and (columns not in axis or m > n) else columns
     if axis == (first,) and keepdims:
-        return sums
-    data = sums.dense_data()
+        ones = Dense.make((jnp.ones((1, m) if first == rows else (n, 1), x.dtype),))
+        result: Array = matmul.dispatch(ones, x) if first == rows else matmul.dispatch(x, ones)
+        return result
+    data = _total(x, (first,))  # by the kernel for this class, which may be faster
     rest = tuple({*axis} - {first})
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
@@ -190,7 +188,8 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((_total(x, axis, keepdims) / as_number(reduced_count(x, axis), x.dtype),))
+    data = _total(x, axis) / as_number(reduced_count(x, axis), x.dtype)
+    return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 def spreads(

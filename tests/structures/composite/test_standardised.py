@@ -282,3 +282,25 @@ def test_full_size(kind, rng):
     np.testing.assert_allclose(values(results["its variance"]), 1, rtol=1e-9)
     np.testing.assert_allclose(values(results["its mean"]), 0, atol=1e-9)
     np.testing.assert_allclose(values(rows @ w), values(results["times"])[mask], atol=1e-9)
+
+
+# ---- the arithmetic of compiled programs ----------------------------------------------------------------------------
+
+SUMS = {
+    "sum": sa.sum,
+    "sums of columns": lambda z: sa.sum(z, axis=0),
+    "sum of squares": lambda z: sa.sum(z**2),
+    "sums of squares of columns": lambda z: sa.sum(z**2, axis=0),
+    "mean": sa.mean,
+    "variances of columns": lambda z: sa.var(z, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_over_rows_add_up_the_factors_first(rng, name):
+    """Columns of ``A ⊗ B`` have the sums of the columns of both factors: a few operations for each parameter."""
+    parameters, make, _ = kronecker(rng, *LARGE)
+    x = make(*parameters)
+    z = (x - sa.mean(x, axis=0)) / sa.std(x, axis=0)
+    cost = jax.jit(SUMS[name]).lower(z).compile().cost_analysis()
+    assert cost["flops"] <= 6 * sum(leaf.size for leaf in jax.tree.leaves(z))
