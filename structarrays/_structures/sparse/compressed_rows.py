@@ -247,19 +247,19 @@ def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
 
 
 class _Combined(NamedTuple):
-    """What is known of the sums or products of two patterns."""
+    """The number of entries of the sum or product of two patterns, and the functions under which entries cancel."""
 
     refs: tuple[weakref.ref[jax.Array], ...]
     nnz: int
     cancelling: set[str]
-    """The functions under which entries have cancelled, such as ``A - A.T``. SciPy drops them, so it is not tried again."""
+    """Functions under which entries have cancelled, as in ``A - A.T``. SciPy drops these entries, so it is not tried again."""
 
 
 _COMBINED: dict[tuple[int, ...], _Combined] = {}
 
 
 def _combined(x: Rows, y: Rows, of_product: bool) -> _Combined:
-    """Return what is known of a sum or product, kept as long as both patterns."""
+    """Return the facts about a sum or product, kept as long as both patterns."""
     arrays = x.origin + y.origin
     key = (*map(id, arrays), of_product)
     known = _COMBINED.get(key)
