@@ -7,6 +7,7 @@ import pytest
 from support import dense
 
 import structarrays as sa
+from structarrays._core.jax_internals.host_values import is_false
 
 
 def sparse():
@@ -92,3 +93,13 @@ def test_errors_of_operators_name_the_operand(operate):
         messages.append(str(raised.value))
         operate(x, x)
     assert len(set(messages)) == 1
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_error_flags_are_read_with_and_without_the_buffer_protocol(flag):
+    class WithoutBuffer:
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(flag)
+
+    assert is_false(jnp.asarray(flag)) is (not flag)
+    assert is_false(WithoutBuffer()) is (not flag)

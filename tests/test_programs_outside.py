@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = sorted(path for folder in ("benchmarks", "tools") for path in (ROOT / folder).glob("*.py"))
+PROGRAMS = sorted(path for folder in ("benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 
 def modules_of(tree):

@@ -12,8 +12,9 @@ from ..array.operands import lift, without_weak_types
 from ..array.operators import CAREFUL, CHECKED, COMPILED, FAST, OPERANDS, RETRIED, is_operand
 from ..array.sharing import complete
 from ..array.writes import SHARED
+from ..jax_internals.host_values import is_false
 from . import explicit
-from .call_arguments import concrete_array_class, is_false
+from .call_arguments import concrete_array_class
 from .contexts import ENTERED, linalg_errors
 from .function import Function, P, R
 from .recording import RECORDING, active_log

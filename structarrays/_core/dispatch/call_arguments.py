@@ -71,15 +71,6 @@ def concrete_array_class() -> type:
     return _array_classes[0]
 
 
-def is_false(flag: Any) -> bool:
-    """Return whether a concrete flag of a compiled call is false."""
-    try:
-        # In half of the time of `numpy.asarray`, which counts in a small linear system.
-        return not memoryview(flag)[()]
-    except (BufferError, TypeError):  # on a GPU, or on several devices
-        return not np.asarray(flag)
-
-
 def any_traced(values: Sequence[Any], exact: bool = False) -> bool:
     """Return whether an argument, or a parameter of one, is a tracer (in a third of the time that flattening takes).
 

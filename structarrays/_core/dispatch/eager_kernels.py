@@ -75,7 +75,7 @@ class EagerKernels(Registry[Any]):
 
         return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
 
-    def without_eager_kernels_for(self, *classes: type) -> None:
+    def leave_to_compiled_call(self, *classes: type) -> None:
         """Declare that no eager kernel serves arguments of these classes, which saves the search for one in each call.
 
         Parameters
@@ -120,5 +120,5 @@ class EagerKernels(Registry[Any]):
 
 
 def _leave_to_compiled_call(*arrays: Any, **static: Any) -> Result:
-    """Leave a call to the compiled code: see `Function.without_eager_kernels_for`."""
+    """Leave a call to the compiled code: see `EagerKernels.leave_to_compiled_call`."""
     return NotImplemented

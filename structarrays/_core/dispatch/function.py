@@ -35,12 +35,12 @@ from ..array.sharding import padded_for, pieces
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
+from ..jax_internals.host_values import is_false
 from . import explicit
 from .call_arguments import (
     any_traced,
     concrete_array_class,
     hashable_form,
-    is_false,
     is_hashable,
     new_handles,
     python_integer,

@@ -119,8 +119,9 @@ def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     return NotImplemented if result is None else result
 
 
-for _classes in ((Sparse, Dense), (Dense, Sparse)):
-    matmul.without_eager_kernels_for(*_classes)  # the product is dense
+# These products are dense.
+matmul.leave_to_compiled_call(Sparse, Dense)
+matmul.leave_to_compiled_call(Dense, Sparse)
 
 
 def exact_product(x1: Array, x2: Array) -> Sparse | None:
