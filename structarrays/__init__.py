@@ -8,7 +8,7 @@ from ._core.jax_internals.compiler_flags import avoid_wrong_sums as _avoid_wrong
 _avoid_wrong_sums()
 
 with _paused_collection():
-    from . import extend, interop, plot, transform
+    from . import extend, interop, transform
     from ._core.array.base import Array
     from ._core.array.dense import Dense
     from ._core.assumptions import assume, forget
@@ -137,22 +137,37 @@ with _paused_collection():
     from ._structures.toeplitz.circulant import Circulant
     from ._structures.toeplitz.hankel import Hankel
     from ._structures.triangular.array import Triangular
-    from .interop import html as _html
-    from .interop import linear_operators as _linear_operators
-    from .interop import numpy as _numpy
-    from .interop import printing as _printing
-    from .interop.exports import compilation_cache
     from .interop.exports import make_exportable as _make_exportable
+    from .transform.calculus import grad, value_and_grad, vmap
+    from .transform.structure import convert, join
+
+    _load_structures()
+
+if _typing.TYPE_CHECKING:
+    from . import plot
+    from .interop.exports import compilation_cache
     from .interop.files import load, save
     from .interop.host import host_function
     from .transform.batches import vmap_axes
-    from .transform.calculus import grad, value_and_grad, vmap
     from .transform.jacobian import hessian, jacobian, linearize
-    from .transform.structure import convert, join
     from .transform.structured import structured
     from .transform.updates import apply_updates
 
-    _load_structures()
+_ON_FIRST_USE = {
+    "apply_updates": "transform.updates",
+    "compilation_cache": "interop.exports",
+    "hessian": "transform.jacobian",
+    "host_function": "interop.host",
+    "jacobian": "transform.jacobian",
+    "linearize": "transform.jacobian",
+    "load": "interop.files",
+    "plot": "plot",
+    "save": "interop.files",
+    "structured": "transform.structured",
+    "testing": "testing",
+    "vmap_axes": "transform.batches",
+}
+"""Modules that most programs do not need, by what the namespace has of them; they are imported when it is used first."""
 
 __all__ = [
     "Array",
@@ -385,11 +400,13 @@ __all__ = [
 if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
 
     def __getattr__(name):
-        """Say what to write in place of a name that the namespace does not have."""
-        if name == "testing":  # imported on first use: only authors of structures need it
+        """Import what is imported on first use; of other names, say what to write in their place."""
+        if name in _ON_FIRST_USE:
             import importlib
 
-            return importlib.import_module(".testing", __name__)
+            module = importlib.import_module(f".{_ON_FIRST_USE[name]}", __name__)
+            found = globals()[name] = module if _ON_FIRST_USE[name] == name else getattr(module, name)
+            return found
         import numpy
 
         what = f"module {__name__!r} has no attribute {name!r}"

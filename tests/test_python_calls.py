@@ -86,10 +86,3 @@ def test_arguments_that_jax_does_not_take_are_traced_once():
         sa.concat([x, None])
     with pytest.raises(OverflowError, match="does not fit into uint8"):
         sa.add(sa.asarray([1], dtype=sa.uint8), 300)
-
-
-@pytest.mark.parametrize("collects", [True, False])
-def test_import_leaves_garbage_collection_as_it_was(collects):
-    code = f"import gc; gc.{'enable' if collects else 'disable'}(); import structarrays; assert gc.isenabled() is {collects}"
-    environment = {**os.environ, "PYTHONPATH": str(Path(LIBRARY).parent)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)

@@ -24,3 +24,8 @@ def paused_collection() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+        if collects and not gc.get_freeze_count():
+            # The objects of the import are young, so the next collection would search them all. To freeze and thaw makes them old, at
+            # no cost. Who has frozen objects keeps them frozen.
+            gc.freeze()
+            gc.unfreeze()

@@ -19,7 +19,7 @@ from .._core.array.base import when_defined
 from .._core.array.flattening import Constant, Indexed, Variable
 from .._core.array.serialization import PACKAGE, class_of, classes, dtype_of, name_of, static_node, static_part
 from .._functions.linalg.factorizations import CholeskyFactor
-from .file_reading import RESULTS
+from .named_results import RESULTS
 
 if TYPE_CHECKING:
     from os import PathLike

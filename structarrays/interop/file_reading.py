@@ -32,12 +32,7 @@ from .._core.array.serialization import PACKAGE, class_of, dtype_of, static_part
 from .._core.array.validation import check_parameters, outline
 from .._core.dtypes import check_available
 from .._core.families.factored import Factored
-from .._functions.linalg.factorizations import CholeskyFactor, LUFactor, LUResult
-from .._functions.linalg.indefinite import LDLResult
-from .._functions.linalg.least_squares import LstsqResult
-from .._functions.linalg.spectra import EighResult, EigResult, QRResult, SVDResult
-from .._functions.linalg.systems import SlogdetResult
-from .._functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from .named_results import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,15 +48,6 @@ MOST_LEVELS = 500
 
 Python's recursion limit cannot replace it: it differs between versions, and users can raise it.
 """
-RESULTS: dict[str, type[Any]] = {
-    c.__name__: c
-    for c in (
-        *(CholeskyFactor, LUFactor, LUResult, LDLResult, LstsqResult, SlogdetResult),
-        *(EigResult, EighResult, QRResult, SVDResult),
-        *(UniqueAllResult, UniqueCountsResult, UniqueInverseResult),
-    )
-}
-"""Named tuples that functions of this library return, by name."""
 
 FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
 """Data types that JAX adds to NumPy's."""

@@ -37,7 +37,8 @@ import numpy as np
 from .._core.array.base import Array
 from .._core.array.serialization import PACKAGE, name_of, static_node
 from .._core.dtypes import NeedsX64
-from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, check_nesting, read_tree
+from .file_reading import DESCRIPTION, FOREIGN, VERSION, Members, check_nesting, read_tree
+from .named_results import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core.array.base import Array
 from .._core.array.dense import Dense
-from .._core.dispatch import late
 from .._core.dispatch.recording import Log
 from .._core.families.factored import Factored
 from .._core.families.pattern import BACKGROUND, COLOURS, NAMES, grid, matrix_shape
@@ -181,6 +180,3 @@ def log_to_html(log: Log) -> str:
     notes = "".join(f"<div>{html.escape(text)}</div>" for text in (*log.remarks(), log.summary()))
     table = f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
     return f'<div style="overflow-x:auto;max-width:100%">{table}<div style="margin-top:.4em">{notes}</div></div>'
-
-
-late.bind(to_html=to_html, log_to_html=log_to_html)

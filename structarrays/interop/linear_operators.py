@@ -16,7 +16,6 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.foreign import SPARSE, is_pydata_sparse, is_table
 from .._core.array.operands import densify
-from .._core.dispatch import late
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.dispatch.results import as_jax
@@ -206,5 +205,3 @@ _OPERATORS = {
     "greater": operator.gt,
     "greater_equal": operator.ge,
 }
-
-late.bind(product=product, combine=combine, as_called=as_called)

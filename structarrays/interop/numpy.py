@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._core.array.base import Array
-from .._core.dispatch import late
 from .._core.dispatch.results import follow_eager_operands
 from . import numpy_functions, numpy_ufuncs, numpy_writes
-from .numpy_host import as_ours, into, on_host, signature, to_numpy, while_written
+from .numpy_host import as_ours, into, on_host, signature, while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -99,6 +98,3 @@ def _place_of_out(function: Callable[..., Any]) -> int | None:
         return None
     places = [i for i, p in enumerate(parameters) if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD]
     return places[0] if places else None
-
-
-late.bind(to_numpy=to_numpy, apply_ufunc=numpy_ufuncs.apply_ufunc, apply_function=apply_function)

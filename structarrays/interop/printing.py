@@ -9,7 +9,6 @@ import numpy as np
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.flattening import parameters
-from .._core.dispatch import late
 from .._core.families.factored import Factored
 from .._core.text import array_text, inline, leaf_text, readable, size_text
 
@@ -144,6 +143,3 @@ def _dotted(dense: np.ndarray, stored: np.ndarray) -> str:
         return "[" + separator.join(lines(part, depth + 1) for part in stored) + "]"
 
     return lines(stored, 0)
-
-
-late.bind(to_repr=to_repr, to_str=to_str)

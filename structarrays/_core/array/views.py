@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 class _View(Function[..., Array]):
     """Common base of `ViewFunction` and its fast variant `ViewArrayFunction`."""
 
-    def _declare(self, inverse: Callable[..., Any]) -> None:
-        self._inverse = explicit.jit(
-            lambda data, shape, static: inverse(data, shape, **dict(static)), static_argnums=(1, 2), inline=True
+    inverse: Callable[..., Any]
+
+    @functools.cached_property
+    def _compiled_inverse(self) -> Any:
+        """The compiled `inverse`, created on first use, as `Function._jit`."""
+        return explicit.jit(
+            lambda data, shape, static: self.inverse(data, shape, **dict(static)), static_argnums=(1, 2), inline=True
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
@@ -53,7 +57,7 @@ class _View(Function[..., Array]):
         bound = self.__signature__.bind(base, *rest, **kwargs)
         bound.apply_defaults()
         static = tuple((name, hashable_form(value)) for name, value in list(bound.arguments.items())[1:])
-        result: jax.Array = self._inverse(data, base.shape, static)
+        result: jax.Array = self._compiled_inverse(data, base.shape, static)
         return result
 
 
@@ -99,7 +103,7 @@ def view_function(
     def decorate(define: Callable[..., Array]) -> _View:
         plain = define.__code__.co_argcount == 1 and not define.__code__.co_kwonlyargcount
         made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule, dense=dense)
-        made._declare(inverse)
+        made.inverse = inverse
         return made
 
     return decorate

@@ -1,11 +1,13 @@
 """Functions that the core calls although it may not import them, since they stand above it in the order of imports.
 
 `bind` adds them to this module when their own modules are imported: `_functions/bound.py` adds functions of the
-namespace, and the modules of `interop` and `transform` add their own. Type checkers and editors read the imports below.
+namespace, and modules of `interop` and `transform` add their own. Functions in `ON_FIRST_USE` are imported when they are
+called first. Type checkers and editors read the imports below.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,7 +52,29 @@ if TYPE_CHECKING:
     from ...interop.printing import to_str as to_str
     from ...transform.structure import join as join
 
+ON_FIRST_USE = {
+    "apply_function": "numpy",
+    "apply_ufunc": "numpy_ufuncs",
+    "as_called": "linear_operators",
+    "combine": "linear_operators",
+    "log_to_html": "html",
+    "product": "linear_operators",
+    "to_html": "html",
+    "to_numpy": "numpy_host",
+    "to_repr": "printing",
+    "to_str": "printing",
+}
+"""Module of `interop` that defines a function."""
+
 
 def bind(**functions: Any) -> None:
     """Add functions to this module, each under its name."""
     globals().update(functions)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"...interop.{ON_FIRST_USE[name]}", __package__), name)
+    bind(**{name: found})
+    return found

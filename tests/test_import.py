@@ -1,0 +1,127 @@
+"""The import of the library: modules that it leaves for the first use, and Python's garbage collection."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import structarrays as sa
+from structarrays._core.dispatch import late
+
+ROOT = Path(sa.__file__).parent
+TREE = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+
+
+def run(code):
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split()
+
+
+def imported_for_type_checkers():
+    """By name: the module from which the file imports it for type checkers alone."""
+    (block,) = (n for n in TREE.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING")
+    return {a.name: n.module or a.name for n in block.body for a in n.names}
+
+
+def test_type_checkers_and_python_import_the_same():
+    assert sa._ON_FIRST_USE == imported_for_type_checkers() | {"testing": "testing"}
+
+
+def test_modules_that_most_programs_do_not_need_are_imported_on_first_use():
+    names = [*sa._ON_FIRST_USE.values(), *(f"interop.{name}" for name in late.ON_FIRST_USE.values())]
+    left = sorted(
+        {f"structarrays.{name}" for name in names} - {"structarrays.interop.exports"}
+    )  # which registers static parts
+    imported = run("import sys, structarrays; print(*sys.modules)")
+    assert set(left).isdisjoint(imported)
+    assert "structarrays._core.dispatch.late" in imported
+
+
+@pytest.mark.parametrize("name", sorted(sa._ON_FIRST_USE))
+def test_names_imported_on_first_use(name):
+    """Whatever is used first, with the name imported or as an attribute."""
+    assert run(f"from structarrays import {name} as first; import structarrays as sa; print(sa.{name} is first)") == [
+        "True"
+    ]
+    assert name in dir(sa) or name == "testing"
+    assert name in vars(sa) or getattr(sa, name) is vars(sa)[name]
+
+
+def test_star_import():
+    assert run("from structarrays import *; print(save.__name__, plot.__name__, structured.__name__)") == [
+        "save",
+        "structarrays.plot",
+        "structured",
+    ]
+
+
+def test_first_uses_in_a_compiled_program():
+    """NumPy's protocols, text and jacobians are imported while JAX traces."""
+    code = """
+import jax, numpy as np, structarrays as sa
+def f(v):
+    y = sa.Diagonal(v)
+    repr(y), str(y), y._repr_html_()
+    return np.multiply(y, 2.0), np.diagonal(y), sa.jacobian(lambda u: 3.0 * u)(v), sa.structured(lambda a: a + a)(y)
+first, second = jax.jit(f)(np.array([1.0, 2.0])), jax.jit(f)(np.array([2.0, 3.0]))
+print(*first[0].diagonal().tolist(), *second[0].diagonal().tolist(), *second[1].tolist(), type(second[2]).__name__)
+"""
+    assert run(code) == ["2.0", "4.0", "4.0", "6.0", "2.0", "3.0", "Diagonal"]
+
+
+def test_two_threads_use_a_name_first():
+    code = """
+import threading, structarrays as sa
+barrier, found = threading.Barrier(8), []
+def use():
+    barrier.wait()
+    found.append((sa.jacobian, sa.plot, repr(sa.eye(2))))
+threads = [threading.Thread(target=use) for _ in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(len(found), len(set(found)))
+"""
+    assert run(code) == ["8", "1"]
+
+
+def test_other_names_of_late_functions_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'to_text'"):
+        late.to_text  # noqa: B018
+
+
+COLLECTIONS = """
+import gc, jax.numpy
+{before}
+frozen, ran = gc.get_freeze_count(), []
+gc.callbacks.append(lambda phase, info: ran.append(info["generation"]))
+import structarrays
+made = [[] for _ in range(100)]
+print(len(ran), gc.isenabled(), frozen, gc.get_freeze_count())
+"""
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_import_searches_for_no_garbage(collects):
+    """Nor does the next object that is created: objects of the import count as old, and none stays frozen."""
+    before = f"gc.collect(); gc.{'enable' if collects else 'disable'}()"
+    assert run(COLLECTIONS.format(before=before)) == ["0", str(collects), "0", "0"]
+
+
+def test_objects_that_the_user_froze_stay_frozen():
+    _, _, before, after = run(COLLECTIONS.format(before="gc.collect(); gc.freeze()"))
+    assert int(after) > 0.99 * int(before) > 10_000  # some are deleted meanwhile
+
+
+def test_garbage_of_the_time_before_the_import_is_collected():
+    code = """
+import gc, weakref
+class Node: pass
+node = Node(); node.itself = node; dead = weakref.ref(node)
+gc.disable(); del node; gc.enable()
+import structarrays
+gc.collect()
+print(dead() is None)
+"""
+    assert run(code) == ["True"]
