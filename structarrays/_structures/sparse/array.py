@@ -154,7 +154,7 @@ class Sparse(EntryArray):
             raise TypeError(f"x must be an array of scipy.sparse, got {type(x).__name__}")
         pattern = compressed_rows.of_scipy(x)
         if pattern is not None:
-            leaves, (_, meta, _) = compressed_rows.sparse(pattern, compressed_rows.copied(x.data), (0, 1))._value
+            leaves, (_, meta, _) = compressed_rows.sparse(pattern, compressed_rows.copied(x.data))._value
             return cls.make(leaves, meta)
         x = x.tocoo()
         return cls(x.data, tuple(x.coords), x.shape)
@@ -420,7 +420,7 @@ class Sparse(EntryArray):
             rows = compressed_rows.rows_of(self)
             if rows is not None:
                 moved = compressed_rows.transposed(rows, np.asarray(self.data))
-                return compressed_rows.sparse(*moved, order, self.background)
+                return compressed_rows.sparse(*moved, order=order, background=self.background)
         if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
             sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
             data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)

@@ -135,7 +135,7 @@ def assembled(data: jax.Array, coordinates: Sequence[np.ndarray], shape: Sequenc
 
     matrix = scipy.sparse.coo_array((np.asarray(data), tuple(coordinates)), shape=tuple(shape)).tocsr()
     pattern = of_scipy(matrix)
-    return None if pattern is None else sparse(pattern, copied(matrix.data), (0, 1))
+    return None if pattern is None else sparse(pattern, copied(matrix.data))
 
 
 def copied(values: np.ndarray) -> np.ndarray:
@@ -335,15 +335,52 @@ def selected(x: Sparse, key: Sequence[slice | np.ndarray]) -> Sparse | None:
         return None
     values, (first, second) = np.asarray(x.data), (key[i] for i in x.order)
     if isinstance(first, slice) and isinstance(second, slice) and first.step == second.step == 1:
-        (top, bottom, _), (left, right, _) = (k.indices(n) for k, n in zip((first, second), pattern.shape, strict=True))
-        bottom, right = max(top, bottom), max(left, right)
-        arguments = *pattern.shape, pattern.starts, pattern.columns, values, top, bottom, left, right
-        starts, columns, values = routines().get_csr_submatrix(*arguments)
-        return sparse(Rows((bottom - top, right - left), starts, columns), values, x.order, x.background)
+        sides = [slice(*k.indices(n)[:2]) for k, n in zip((first, second), pattern.shape, strict=True)]
+        return sparse(*_box(pattern, values, *sides), order=x.order, background=x.background)
     pattern, values = _selected_rows(pattern, values, first)
     if not (isinstance(second, slice) and second.indices(pattern.shape[1]) == (0, pattern.shape[1], 1)):
         pattern, values = _selected_columns(pattern, values, second)
-    return sparse(pattern, values, x.order, x.background)
+    return sparse(pattern, values, order=x.order, background=x.background)
+
+
+def _box(x: Rows, values: np.ndarray, rows: slice, columns: slice) -> tuple[Rows, np.ndarray, np.ndarray | None]:
+    """Return the entries in contiguous rows and columns, and the row of each entry if it is known."""
+    (m, n), top, left = x.shape, rows.start, columns.start
+    bottom, right = max(top, rows.stop), max(left, columns.stop)
+    shape = bottom - top, right - left
+    if shape[1] != n and _is_regular(x.starts):
+        arguments = m, n, x.starts, x.columns, values, top, bottom, left, right
+        starts, found, values = routines().get_csr_submatrix(*arguments)
+        return Rows(shape, starts, found), values, None
+    entries = slice(x.starts[top], x.starts[bottom])
+    starts = x.starts[top : bottom + 1] - entries.start
+    parts = [np.asarray(a)[entries] for a in (x.columns, x.origin[0], values)]
+    if shape[1] == n:
+        found, numbers, values = map(copied, parts)
+    else:
+        inside = _in_columns(parts[0], left, right)
+        counts = np.zeros(len(inside) + 1, np.int32)
+        np.cumsum(inside, out=counts[1:])
+        starts, places = counts[starts], np.flatnonzero(inside)
+        found, numbers, values = (np.take(a, places, out=empty(len(places), a.dtype), mode="clip") for a in parts)
+    found -= np.int32(left)
+    numbers -= np.int32(top)
+    return Rows(shape, starts, found), values, numbers
+
+
+def _in_columns(columns: np.ndarray, left: int, right: int) -> np.ndarray:
+    """Return for each entry whether it is in these columns: one comparison, since a negative difference is a large unsigned number."""
+    inside: np.ndarray = (columns - np.int32(left)).view(np.uint32) < np.uint32(right - left)
+    return inside
+
+
+def _is_regular(starts: np.ndarray) -> bool:
+    """Return whether most rows have as many entries as the next row.
+
+    Loops over the entries of each row, as in SciPy, are fast for such rows. For others they take three times as long, since the processor
+    does not foresee the ends.
+    """
+    return bool(np.count_nonzero(np.diff(starts, 2)) < 0.1 * len(starts))
 
 
 def _selected_rows(x: Rows, values: np.ndarray, key: slice | np.ndarray) -> tuple[Rows, np.ndarray]:
@@ -439,11 +476,21 @@ def _first_device() -> Any:
     return jax.local_devices()[0] if chosen is None else jnp.zeros(()).device
 
 
-def sparse(pattern: Rows, values: np.ndarray, order: tuple[int, ...], background: jax.Array | None = None) -> Sparse:
-    """Return a matrix with this pattern and these entries, sorted in this order of its dimensions."""
+def sparse(
+    pattern: Rows,
+    values: np.ndarray,
+    numbers: np.ndarray | None = None,
+    *,
+    order: tuple[int, ...] = (0, 1),
+    background: jax.Array | None = None,
+) -> Sparse:
+    """Return a matrix with this pattern and these entries, sorted in this order of its dimensions.
+
+    `numbers` contains the row of each entry, if it is known.
+    """
     from .array import Sparse
 
-    data, rows, columns = jax.device_put((values, pattern.numbers(), pattern.columns))
+    data, rows, columns = jax.device_put((values, pattern.numbers() if numbers is None else numbers, pattern.columns))
     keep_starts(rows, pattern.starts)
     coordinates = (rows, columns) if order == (0, 1) else (columns, rows)
     shape = pattern.shape if order == (0, 1) else pattern.shape[::-1]

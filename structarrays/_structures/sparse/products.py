@@ -197,7 +197,7 @@ def _product_of_compressed_rows(x1: Sparse, x2: Sparse, dtype: np.dtype) -> Spar
             return None
         factors.append((rows, values) if x.order == (0, 1) else compressed_rows.transposed(rows, values))
     (rows1, values1), (rows2, values2) = factors
-    return compressed_rows.sparse(*compressed_rows.multiply(rows1, rows2, values1, values2), (0, 1))
+    return compressed_rows.sparse(*compressed_rows.multiply(rows1, rows2, values1, values2))
 
 
 def _pattern_of_product(

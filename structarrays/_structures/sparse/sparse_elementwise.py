@@ -144,7 +144,7 @@ def _in_compressed_rows(
         pattern, values = compressed_rows.combine(function.name, rows_x, rows_y, values_x, values_y)
         of_one = next((a for a in (x, y) if a.order == x.order and a.nnz == pattern.nnz), None)
         result = (
-            compressed_rows.sparse(pattern, values, x.order)
+            compressed_rows.sparse(pattern, values, order=x.order)
             if of_one is None
             else of_one.with_data(jax.device_put(values))
         )

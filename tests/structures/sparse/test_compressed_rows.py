@@ -263,6 +263,57 @@ def test_selections(rng, key, dtype, transposed):
         check(x[key], a[key], a[key] != 0)
 
 
+BOXES = (
+    np.s_[:, 3:9],
+    np.s_[:, :1],
+    np.s_[:, 29:],
+    np.s_[39:, 29:],
+    np.s_[5:30, 1:],
+    np.s_[1:, :29],
+    np.s_[:1, 7:8],
+    np.s_[20:20, 3:9],
+    np.s_[3:9, 20:20],
+    np.s_[7:],
+    np.s_[:],
+)
+
+
+@pytest.mark.parametrize("key", BOXES, ids=str)
+@pytest.mark.parametrize("kind", ["two per row", "random", "some rows empty", "one row full", "empty"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_boxes_of_regular_and_irregular_rows(rng, key, kind, transposed):
+    """One of two routines takes a box, by the numbers of entries in the rows; other functions then use its starts of rows."""
+    stored = np.zeros(SHAPE, bool)
+    if kind == "two per row":
+        stored[np.arange(40), np.arange(40) % 30] = stored[np.arange(40), (7 * np.arange(40) + 1) % 30] = True
+    elif kind == "random":
+        stored = rng.random(SHAPE) < 0.2
+    elif kind == "some rows empty":
+        stored[::3] = rng.random((14, 30)) < 0.5
+    elif kind == "one row full":
+        stored[12] = True
+    a = np.where(stored, rng.integers(1, 9, SHAPE), 0).astype(float)
+    x = sa.Sparse(a[stored], np.nonzero(stored), SHAPE)
+    if transposed:
+        x, a, stored, key = x.T, a.T, stored.T, key[::-1] if isinstance(key, tuple) else key
+    part, expected = x[key], a[key]
+    check(part, expected, stored[key])
+    check(part + 2 * part, 3 * expected, stored[key])
+    check(part[::2], expected[::2], stored[key][::2])
+    check(part @ part.T, expected @ expected.T, stored[key].astype(int) @ stored[key].T.astype(int) > 0)
+    np.testing.assert_array_equal(np.asarray(x.to_dense()), a)  # unchanged
+
+
+def test_boxes_of_the_largest_indices(rng):
+    """Differences of column numbers and bounds do not overflow."""
+    n = 2**31 - 2
+    columns = np.array([0, 1, n - 2, n - 1], np.int32)
+    assert compressed_rows._in_columns(columns, 0, n).tolist() == [True] * 4
+    assert compressed_rows._in_columns(columns, 1, n - 1).tolist() == [False, True, True, False]
+    assert compressed_rows._in_columns(columns, n - 1, n).tolist() == [False, False, False, True]
+    assert compressed_rows._in_columns(columns, n, n).tolist() == [False] * 4
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_selections_with_a_background(rng, transposed):
     x, a = pair(rng, "float64", transposed=transposed)
