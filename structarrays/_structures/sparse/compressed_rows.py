@@ -206,14 +206,15 @@ def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.
     product = function == "multiply"
     known = _combined(x, y, product)
     if function not in known.cancelling:
-        # A product, too, may have as many entries: SciPy stores NaN where an infinity meets a structural zero.
-        found, values = _merged(ROUTINES[function], x, y, values_x, values_y, x.nnz + y.nnz)
+        # SciPy stores further entries of a product, NaN, where an infinity meets a structural zero.
+        bound = x.nnz + y.nnz if product else known.nnz
+        found, values = _merged(ROUTINES[function], x, y, values_x, values_y, bound)
         # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
         if found.nnz == known.nnz and not (product and np.isnan(values).any()):
             return found, values
     if not product and values_x.dtype.kind == "f":
         known.cancelling.add(function)
-        return _without_cancellation(ROUTINES[function], x, y, values_x, values_y)
+        return _without_cancellation(ROUTINES[function], x, y, values_x, values_y, known.nnz)
     pattern, *sources = intersection(x, y) if product else union(x, y)
     pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
     with np.errstate(all="ignore"):
@@ -222,14 +223,14 @@ def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.
 
 
 def _without_cancellation(
-    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray
+    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, nnz: int
 ) -> tuple[Rows, np.ndarray]:
     """Return the sum or difference of real matrices as the real part of complex values, which are never zero."""
     imaginary = 1, -1 if routine == "csr_minus_csr" else 1
     pair = [np.empty(len(values), np.result_type(values, np.complex64)) for values in (values_x, values_y)]
     for both, real, other in zip(pair, (values_x, values_y), imaginary, strict=True):
         both.real, both.imag = real, other
-    pattern, values = _merged(routine, x, y, pair[0], pair[1], x.nnz + y.nnz)
+    pattern, values = _merged(routine, x, y, pair[0], pair[1], nnz)
     return pattern, copied(values.real)
 
 
