@@ -269,11 +269,15 @@ def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tu
     kl, ku = banded_rows.bandwidths(offsets)
 
     def system(*diagonals: jax.Array) -> tuple[jax.Array, jax.Array]:
-        rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
-        # one reduction per diagonal would increase the compilation time
-        parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals
-        largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
-        return banded_lu.eliminate_if_promising(rows, kl, ku, largest)
+        def rows(count: int) -> jax.Array:
+            return banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=count)
+
+        def largest() -> jax.Array:
+            # one reduction per diagonal would increase the compilation time
+            parts = [rows(n)] if len(diagonals) > banded_rows.FEW else diagonals
+            return jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
+
+        return banded_lu.eliminate_if_promising(rows, n, kl, ku, largest)
 
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
 

@@ -21,6 +21,8 @@ from . import banded_rows
 from .symbolic import is_symbolic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import jax
 
 # Elimination without pivoting is accepted if no entry of |L||U| exceeds this factor times the largest entry of the
@@ -57,21 +59,31 @@ def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[ja
     return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, by_rows=narrow)
 
 
-def eliminate_if_promising(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`eliminate` for narrow bands, but only the first rows if these are unstable already."""
-    n = rows.shape[0] - kl
-    if is_symbolic(n) or n < 8 * _FIRST_ROWS or not banded_rows.is_narrow(ku, rows.dtype):
-        return eliminate(rows, kl, ku, largest)
-    _, promising = eliminate(rows[: _FIRST_ROWS + kl], kl, ku, largest)
-    factors = _eliminate_by_pairs(rows, kl, ku, jnp.where(promising, n, 0))
-    stable: jax.Array = lax.cond(
-        promising, lambda: is_stable(factors, n, kl, ku, largest, by_rows=True), lambda: jnp.array(False)
+def eliminate_if_promising(
+    rows: Callable[[int], jax.Array], n: int, kl: int, ku: int, largest: Callable[[], jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """`eliminate` for narrow bands; zeros if the factors of the first rows are unstable already.
+
+    ``rows(count)`` returns the first rows of the matrix in row storage, and ``largest()`` the magnitude of the largest entry of the
+    matrix. A matrix that needs pivots is not read as a whole.
+    """
+    if is_symbolic(n) or n < 8 * _FIRST_ROWS:
+        return eliminate(rows(n + kl), kl, ku, largest())
+    first = rows(_FIRST_ROWS + kl)
+    if not banded_rows.is_narrow(ku, first.dtype):
+        return eliminate(rows(n + kl), kl, ku, largest())
+    _, promising = eliminate(first, kl, ku, jnp.max(jnp.abs(first)))
+    factors: jax.Array
+    stable: jax.Array
+    factors, stable = lax.cond(
+        promising,
+        lambda: eliminate(rows(n + kl), kl, ku, largest()),
+        lambda: (jnp.zeros((n + kl, first.shape[1]), first.dtype), jnp.array(False)),
     )
     return factors, stable
 
 
-def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int, count: int | jax.Array | None = None) -> jax.Array:
-    """Eliminate the first `count` columns, by default all."""
+def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:
     total, width = rows.shape
     first = jnp.arange(ku + 1) == 0
 
@@ -89,8 +101,7 @@ def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int, count: int | jax.Arra
         return lax.fori_loop(1, kl + 1, subtract, flat), pivot_row
 
     pivot_row = jnp.zeros(ku + 1, rows.dtype)
-    count = total - kl if count is None else count
-    result: jax.Array = lax.fori_loop(0, count, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
+    result: jax.Array = lax.fori_loop(0, total - kl, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
     return result
 
 

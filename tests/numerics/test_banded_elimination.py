@@ -587,3 +587,42 @@ def test_the_storage_of_many_diagonals(first, count, rng):
     (back,) = jax.vjp(stored, diagonals)[1](weights)
     product = sum(np.vdot(d, b) for d, b in zip(diagonals, back, strict=True))
     np.testing.assert_allclose(product, np.vdot(expected, weights), rtol=1e-13)
+
+
+@pytest.mark.parametrize("first", ["dominant", "pivots", "tiny pivots", "zeros on the diagonal"])
+@pytest.mark.parametrize("rest", ["dominant", "pivots", "huge"])
+@pytest.mark.parametrize("w", [2, 5])
+def test_the_first_rows_of_a_long_matrix_select_the_method(rng, first, rest, w):
+    """Whatever they suggest, the solution is accurate: the whole elimination is tested, too, and the other method pivots."""
+    n, few, offsets = 2100, banded_lu._FIRST_ROWS + 10, tuple(range(-w, w + 1))
+    diagonals = [rng.normal(size=n - abs(k)) for k in offsets]
+    middle = diagonals[w]
+    middle[few:] += {"dominant": 5 * w, "pivots": 0, "huge": 0}[rest]
+    middle[:few] += {"dominant": 5 * w, "pivots": 0, "tiny pivots": 0, "zeros on the diagonal": 0}[first]
+    if first == "zeros on the diagonal":
+        middle[:few] = 0
+    for k, d in zip(offsets, diagonals, strict=True):
+        if first == "tiny pivots":
+            d[: few - abs(k)] *= 1e-9
+        if rest == "huge":
+            d[few:] *= 1e9
+    storage = np.zeros((2 * w + 1, n))
+    for k, d in zip(offsets, diagonals, strict=True):
+        storage[w - k, max(0, k) : n + min(0, k)] = d
+    b = rng.normal(size=(n, 1))
+    x, ok = solve(tuple(diagonals), offsets, n, b)
+    assert ok
+    residual = b - bands.matmul_dense(diagonals, offsets, (n, n), x)
+    norm = np.abs(storage).sum(0).max()  # of the matrix, by columns
+    assert np.linalg.norm(residual, 1) <= 1e-12 * norm * np.linalg.norm(x, 1)
+    expected = scipy.linalg.solve_banded((w, w), storage, b)
+    theirs = b - bands.matmul_dense(diagonals, offsets, (n, n), expected)
+    assert np.linalg.norm(theirs, 1) <= 1e-12 * norm * np.linalg.norm(expected, 1)
+
+    def loss(diagonals, b):
+        return jnp.sum(banded.solve(diagonals, offsets, n, b)[0] * b)
+
+    gradient = jax.jit(jax.grad(loss, argnums=1))(tuple(diagonals), b)  # x + inv(A)^T b
+    adjoint, _ = solve(*(tuple(t) for t in bands.transpose(diagonals, offsets)), n, b)
+    scale = np.abs(x).max() + np.abs(adjoint).max()
+    np.testing.assert_allclose(gradient / scale, (x + adjoint) / scale, atol=1e-6)

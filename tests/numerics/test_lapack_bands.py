@@ -17,7 +17,7 @@ from jax import export
 from support import as_jax
 
 import structarrays as sa
-from structarrays._numerics import band_storage
+from structarrays._numerics import band_storage, lapack_bands
 
 N = 60
 # Where a function runs, and in which data type.
@@ -253,6 +253,26 @@ def test_storage_of_any_length(rng):
                 band_storage._BLOCK = before
             for k, target in enumerate(targets):
                 np.testing.assert_array_equal(target, np.resize(expected, (n, len(targets)))[: n - k, k])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 40, 300])
+@pytest.mark.parametrize("widths", [(1, 1), (2, 5), (5, 2), (7, 7), (70, 3)])
+def test_factors_do_not_depend_on_what_the_memory_contained(rng, n, widths):
+    """LAPACK clears the space for the diagonals that exchanges of rows add; the space outside of the matrix is cleared before."""
+    kl, ku = (min(w, n - 1) for w in widths)
+    offsets = tuple(range(-kl, ku + 1))
+    diagonals = [rng.normal(size=n - abs(k)) for k in offsets]
+    (gbtrf,) = lapack_bands.lapack_functions("gbtrf", dtype="float64")
+    storage = np.zeros((2 * kl + ku + 1, n))
+    for k, d in zip(offsets, diagonals, strict=True):
+        storage[kl + ku - k, max(0, k) : n + min(0, k)] = d
+    expected, expected_pivots, info = gbtrf(storage, kl, ku)
+    assert info == 0
+    columns = np.full((n, 2 * kl + ku + 1), np.nan)
+    pivots, ok = lapack_bands._factor_in_place(gbtrf, columns, offsets, diagonals)
+    assert ok
+    np.testing.assert_array_equal(columns, expected.T)
+    np.testing.assert_array_equal(pivots, expected_pivots)
 
 
 class TestHostCalls:
