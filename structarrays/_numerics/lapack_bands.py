@@ -261,9 +261,8 @@ def _factor_in_place(
 ) -> tuple[np.ndarray, bool]:
     """Fill `columns` with the factors, and return the pivots and whether none is zero."""
     kl, ku = banded_rows.bandwidths(offsets)
-    columns[: kl + ku, :kl] = (
-        0  # LAPACK clears the space for further diagonals of the factor, but not outside of the matrix
-    )
+    # LAPACK clears the space for further diagonals of the factor, but not outside of the matrix.
+    columns[: kl + ku, :kl] = 0
     write_columns(columns[:, kl:], {ku - k: (max(0, k), d) for k, d in zip(offsets, diagonals, strict=True)})
     factors, pivots, info = gbtrf(columns.T, kl, ku, overwrite_ab=1)
     if not np.shares_memory(factors, columns):

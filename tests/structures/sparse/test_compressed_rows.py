@@ -281,8 +281,8 @@ BOXES = (
 @pytest.mark.parametrize("key", BOXES, ids=str)
 @pytest.mark.parametrize("kind", ["two per row", "random", "some rows empty", "one row full", "empty"])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_boxes_of_regular_and_irregular_rows(rng, key, kind, transposed):
-    """One of two routines takes a box, by the numbers of entries in the rows; other functions then use its starts of rows."""
+def test_boxes(rng, key, kind, transposed):
+    """One of two routines takes a box, by a sample of its entries; other functions then use its starts of rows."""
     stored = np.zeros(SHAPE, bool)
     if kind == "two per row":
         stored[np.arange(40), np.arange(40) % 30] = stored[np.arange(40), (7 * np.arange(40) + 1) % 30] = True
@@ -302,6 +302,15 @@ def test_boxes_of_regular_and_irregular_rows(rng, key, kind, transposed):
     check(part[::2], expected[::2], stored[key][::2])
     check(part @ part.T, expected @ expected.T, stored[key].astype(int) @ stored[key].T.astype(int) > 0)
     np.testing.assert_array_equal(np.asarray(x.to_dense()), a)  # unchanged
+
+
+@pytest.mark.parametrize("alternate", [False, True])
+def test_both_ways_to_take_a_box(rng, monkeypatch, alternate):
+    monkeypatch.setattr(compressed_rows, "_alternate", lambda *_: alternate)
+    for transposed in (False, True):
+        x, a = pair(rng, "float64", transposed=transposed)
+        for key in BOXES:
+            check(x[key], a[key], a[key] != 0)
 
 
 def test_boxes_of_the_largest_indices(rng):
