@@ -269,15 +269,17 @@ def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tu
     kl, ku = banded_rows.bandwidths(offsets)
 
     def system(*diagonals: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def rows(count: int) -> jax.Array:
-            return banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=count)
+        dtype = diagonals[0].dtype
 
-        def largest() -> jax.Array:
+        def rows(count: int) -> jax.Array:
+            return banded_rows.from_diagonals(diagonals, offsets, n, dtype, count=count)
+
+        def largest(rows: jax.Array) -> jax.Array:
             # one reduction per diagonal would increase the compilation time
-            parts = [rows(n)] if len(diagonals) > banded_rows.FEW else diagonals
+            parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals
             return jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
 
-        return banded_lu.eliminate_if_promising(rows, n, kl, ku, largest)
+        return banded_lu.eliminate_if_promising(rows, n, kl, ku, dtype, largest)
 
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
 

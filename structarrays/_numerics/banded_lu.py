@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     import jax
 
+    from .._core.typing import DTypeLike
+
 # Elimination without pivoting is accepted if no entry of |L||U| exceeds this factor times the largest entry of the
 # matrix. Then its backward error is below the precision times this factor. Partial pivoting has no better bound.
 _GROWTH = 16
@@ -60,27 +62,31 @@ def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[ja
 
 
 def eliminate_if_promising(
-    rows: Callable[[int], jax.Array], n: int, kl: int, ku: int, largest: Callable[[], jax.Array]
+    rows: Callable[[int], jax.Array],
+    n: int,
+    kl: int,
+    ku: int,
+    dtype: DTypeLike,
+    largest: Callable[[jax.Array], jax.Array],
 ) -> tuple[jax.Array, jax.Array]:
     """`eliminate` for narrow bands; zeros if the factors of the first rows are unstable already.
 
-    ``rows(count)`` returns the first rows of the matrix in row storage, and ``largest()`` the magnitude of the largest entry of the
-    matrix. A matrix that needs pivots is not read as a whole.
+    ``rows(count)`` returns the first rows of the matrix in row storage. ``largest(rows)`` returns the magnitude of the largest entry of the
+    matrix, all of whose rows are given. A matrix whose first rows need pivots is not read as a whole.
     """
-    if is_symbolic(n) or n < 8 * _FIRST_ROWS:
-        return eliminate(rows(n + kl), kl, ku, largest())
+
+    def whole() -> tuple[jax.Array, jax.Array]:
+        stored = rows(n + kl)
+        return eliminate(stored, kl, ku, largest(stored))
+
+    if is_symbolic(n) or n < 8 * _FIRST_ROWS or not banded_rows.is_narrow(ku, dtype):
+        return whole()
     first = rows(_FIRST_ROWS + kl)
-    if not banded_rows.is_narrow(ku, first.dtype):
-        return eliminate(rows(n + kl), kl, ku, largest())
     _, promising = eliminate(first, kl, ku, jnp.max(jnp.abs(first)))
-    factors: jax.Array
-    stable: jax.Array
-    factors, stable = lax.cond(
-        promising,
-        lambda: eliminate(rows(n + kl), kl, ku, largest()),
-        lambda: (jnp.zeros((n + kl, first.shape[1]), first.dtype), jnp.array(False)),
+    result: tuple[jax.Array, jax.Array] = lax.cond(
+        promising, whole, lambda: (jnp.zeros((n + kl, first.shape[1]), dtype), jnp.array(False))
     )
-    return factors, stable
+    return result
 
 
 def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:

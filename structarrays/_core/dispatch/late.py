@@ -64,7 +64,7 @@ ON_FIRST_USE = {
     "to_repr": "printing",
     "to_str": "printing",
 }
-"""Module of `interop` that defines a function."""
+"""The module of `interop` that defines each function, imported when the function is called first."""
 
 
 def bind(**functions: Any) -> None:

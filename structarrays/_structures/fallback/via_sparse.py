@@ -83,10 +83,10 @@ def _has_exact_size(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
 def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Result:
     axis = selected_axis(x, operands, key)
+    if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
+        return run_of_lines(x, key)
     if axis is None:
         part = box(x, key) if type(x) is Sparse else None
-        if part is None and type(x) is Sparse and is_run_of_lines(x, key):
-            return run_of_lines(x, key)
         return NotImplemented if part is None else part
     *integers, places = operands
     batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]

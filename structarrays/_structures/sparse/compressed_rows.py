@@ -138,9 +138,9 @@ def assembled(data: jax.Array, coordinates: Sequence[np.ndarray], shape: Sequenc
     return None if pattern is None else sparse(pattern, copied(matrix.data))
 
 
-def copied(values: np.ndarray) -> np.ndarray:
-    """Return a copy in memory that XLA uses."""
-    result = empty(len(values), values.dtype)
+def copied(values: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Return a copy in memory that XLA uses, by default of the same data type."""
+    result = empty(len(values), values.dtype if dtype is None else dtype)
     result[:] = values
     return result
 
@@ -345,25 +345,22 @@ def selected(x: Sparse, key: Sequence[slice | np.ndarray]) -> Sparse | None:
 
 
 def _box(x: Rows, values: np.ndarray, rows: slice, columns: slice) -> tuple[Rows, np.ndarray, np.ndarray | None]:
-    """Return the entries in contiguous rows and columns, and the row of each entry if it is known."""
+    """Return the entries in contiguous rows and some contiguous columns, and the row of each entry if it is known."""
     (m, n), top, left = x.shape, rows.start, columns.start
     bottom, right = max(top, rows.stop), max(left, columns.stop)
     shape = bottom - top, right - left
     entries = slice(x.starts[top], x.starts[bottom])
-    if shape[1] != n and not _alternate(x.columns[entries], left, right):
+    if not _alternate(x.columns[entries], left, right):
         arguments = m, n, x.starts, x.columns, values, top, bottom, left, right
         starts, found, values = routines().get_csr_submatrix(*arguments)
         return Rows(shape, starts, found), values, None
     starts = x.starts[top : bottom + 1] - entries.start
     parts = [np.asarray(a)[entries] for a in (x.columns, x.origin[0], values)]
-    if shape[1] == n:
-        found, numbers, values = map(copied, parts)
-    else:
-        inside = _in_columns(parts[0], left, right)
-        counts = np.zeros(len(inside) + 1, np.int32)
-        np.cumsum(inside, out=counts[1:])
-        starts, places = counts[starts], np.flatnonzero(inside)
-        found, numbers, values = (np.take(a, places, out=empty(len(places), a.dtype), mode="clip") for a in parts)
+    inside = _in_columns(parts[0], left, right)
+    counts = np.zeros(len(inside) + 1, np.int32)
+    np.cumsum(inside, out=counts[1:])
+    starts, places = counts[starts], np.flatnonzero(inside)
+    found, numbers, values = (np.take(a, places, out=empty(len(places), a.dtype), mode="clip") for a in parts)
     found -= np.int32(left)
     numbers -= np.int32(top)
     return Rows(shape, starts, found), values, numbers
@@ -376,6 +373,7 @@ def _in_columns(columns: np.ndarray, left: int, right: int) -> np.ndarray:
 
 
 _SAMPLE = 2048
+"""Half the number of entries that tell how a box is taken."""
 
 
 def _alternate(columns: np.ndarray, left: int, right: int) -> bool:

@@ -106,9 +106,10 @@ def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     sorted_by = coordinates[axis]
     first, last = np.searchsorted(sorted_by, np.asarray([start, start + size], sorted_by.dtype))
     shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
-    parts = [c[first:last] - (start if i == axis else 0) for i, c in enumerate(coordinates)]
-    leaves = (data[first:last], *(c.astype(index_dtype(shape), copy=False) for c in parts))
-    return Sparse.make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
+    entries = compressed_rows.copied(data[first:last])
+    places = [compressed_rows.copied(c[first:last], index_dtype(shape)) for c in coordinates]
+    places[axis] -= start
+    return Sparse.make((*jax.device_put((entries, *places)), x.background), (shape, x.order, False))
 
 
 def box(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse | None:
