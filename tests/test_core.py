@@ -17,7 +17,7 @@ from support import as_jax, dense
 
 import structarrays as sa
 from structarrays import _structures
-from structarrays._core.array import operators
+from structarrays._core.array import operators, writes
 from structarrays._core.dispatch.registry import FUNCTIONS, Registry
 
 ARRAYS = {
@@ -370,6 +370,32 @@ def test_the_first_operator_of_a_class_is_as_careful_as_the_second(monkeypatch):
     diagonal + diagonal, ones + ones  # compiles the call
     for cls in (sa.Sparse, sa.LowRank):
         monkeypatch.delitem(operators.OPERANDS, cls, raising=False)
+        operators.DIRECT.discard(cls)
     assert (sparse + diagonal).nnz == 4
     with pytest.raises(TypeError, match="derivative"):
         gradient + ones
+
+
+@pytest.mark.parametrize("known", ["before", "after"])
+def test_the_first_derivative_of_a_process_is_refused(known):
+    """Until the first derivative, operators call compiled code directly with a class that may contain one."""
+    unit, ones = sa.Triangular(np.ones((4, 4)), unit_diagonal=True), sa.ones((4, 4))
+    before = list(writes.DERIVATIVES)
+    writes.DERIVATIVES.clear()
+    operators.OPERANDS.pop(sa.Triangular, None)
+    operators.DIRECT.discard(sa.Triangular)
+    try:
+        if known == "before":
+            for _ in range(3):
+                unit + ones, -unit
+            assert sa.Triangular in operators.DIRECT
+        gradient = sa.grad(lambda A: sa.sum(A @ sa.ones(4)))(unit)
+        operations = (lambda: gradient + ones, lambda: ones - gradient, lambda: -gradient, lambda: gradient @ ones)
+        for _ in range(3):
+            for operation in operations:
+                with pytest.raises(TypeError, match="an operand is a derivative"):
+                    operation()
+            np.testing.assert_array_equal(dense(unit + ones), dense(unit) + 1)
+        assert sa.Triangular not in operators.DIRECT
+    finally:
+        writes.DERIVATIVES[:] = writes.DERIVATIVES or before

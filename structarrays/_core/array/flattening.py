@@ -383,7 +383,7 @@ class Opened:
         if compiles and aux[0].index_parameters is not None:
             start, stop, _ = aux[0].index_parameters.indices(len(leaves))
             leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]
-        if not dynamic_classes.isdisjoint(map(type, leaves)):
+        if aux[0].index_parameters is None and not dynamic_classes.isdisjoint(map(type, leaves)):
             leaves = tuple(_opened_argument(leaf, compiles) for leaf in leaves)
         self.x = x
         self.value = leaves, aux

@@ -12,7 +12,7 @@ from ..dispatch import late
 from ..dispatch.registry import FUNCTIONS
 from ..dispatch.tracing import BUSY
 from . import writes
-from .writes import DERIVATIVES
+from .writes import DERIVATIVES, DIRECT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from ..typing import InPlaceOperator, Operand, Operator
     from .base import Array
 
-# How an operator treats an operand, by exact type. The numbers are flags, so that one test tells whether both operands
-# are `FAST`:
-# - `FAST`: goes directly to the compiled call.
+# How an operator treats an operand, by exact type. The numbers are flags, so that one test serves both operands:
+# - `FAST`: goes directly to the compiled call (`DIRECT`).
 # - `CHECKED`: the same, unless the operand is a derivative that operators refuse.
 # - `DYNAMIC`: an eager kernel may run. The operand may be `CHECKED`, too.
 # - `CAREFUL`: goes through all checks (a Python integer may not fit a dtype).
@@ -35,8 +34,9 @@ _OF_ARRAYS: dict[str, Any] = FUNCTIONS
 """The functions behind the operators, typed loosely: a type checker does not know that their arguments are
 positional arrays."""
 
-COMPILED: dict[str, Callable[..., Any]] = {}
-"""The compiled call of each function of positional arrays that has been called before, for the operators."""
+COMPILED: dict[str, list[Callable[..., Any]]] = {}
+"""The compiled call of each function of positional arrays, in a list that is empty until the first call. An operator
+keeps the list, which is faster than to look it up."""
 
 RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
 """Errors of a compiled call that invalid arguments can cause."""
@@ -53,22 +53,21 @@ def _completed(result: Any) -> Array:
 
 def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     """Return the operator, the reflected operator and the in-place operator of a function of two arrays."""
-    operands, kind_of = OPERANDS, OPERANDS.get
+    operands, direct, kind_of, compiled = OPERANDS, DIRECT, OPERANDS.get, COMPILED.setdefault(name, [])
 
     def forward(self: Array, other: Operand) -> Any:
-        kinds = kind_of(type(self), CAREFUL) | kind_of(type(other), CAREFUL)
-        if kinds and kinds < CAREFUL:  # both are arrays
-            if kinds & CHECKED and DERIVATIVES:
-                writes.refuse_derivatives(name, self, other)
-            if kinds & DYNAMIC:
-                return _OF_ARRAYS[name].of_arrays((self, other))
-        if kinds <= CHECKED and not BUSY and name in COMPILED:
+        if type(self) in direct and type(other) in direct and compiled and not BUSY:
             try:
-                result = COMPILED[name](self, other)
+                result = compiled[0](self, other)
                 return result if type(result) in operands else _completed(result)
             except RETRIED as error:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self, other))
+        kinds = kind_of(type(self), CAREFUL) | kind_of(type(other), CAREFUL)
+        if kinds & DYNAMIC and kinds < CAREFUL:  # both are arrays
+            if kinds & CHECKED and DERIVATIVES:
+                writes.refuse_derivatives(name, self, other)
+            return _OF_ARRAYS[name].of_arrays((self, other))
         writes.refuse_derivatives(name, self, other)
         # Call `is_operand` on both, so that `OPERANDS` contains both types at the next call.
         known = is_operand(self) and is_operand(other)
@@ -101,22 +100,21 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
 
 def _unary(name: str) -> Callable[[Array], Array]:
     """Return the operator of a function of one array."""
-    operands, kind_of = OPERANDS, OPERANDS.get
+    operands, direct, kind_of, compiled = OPERANDS, DIRECT, OPERANDS.get, COMPILED.setdefault(name, [])
 
     def operator(self: Array) -> Any:
-        kind = kind_of(type(self), CAREFUL)
-        if kind and kind < CAREFUL:
-            if kind & CHECKED and DERIVATIVES:
-                writes.refuse_derivatives(name, self)
-            if kind & DYNAMIC:
-                return _OF_ARRAYS[name].of_arrays((self,))
-        if kind <= CHECKED and not BUSY and name in COMPILED:
+        if type(self) in direct and compiled and not BUSY:
             try:
-                result = COMPILED[name](self)
+                result = compiled[0](self)
                 return result if type(result) in operands else _completed(result)
             except RETRIED as error:
                 failure = error
             return _OF_ARRAYS[name]._after_call(failure, (self,))
+        kind = kind_of(type(self), CAREFUL)
+        if kind & DYNAMIC:
+            if kind & CHECKED and DERIVATIVES:
+                writes.refuse_derivatives(name, self)
+            return _OF_ARRAYS[name].of_arrays((self,))
         writes.refuse_derivatives(name, self)
         is_operand(self)  # so that `OPERANDS` contains the type at the next call
         return FUNCTIONS[name](self)
@@ -200,5 +198,8 @@ def is_operand(value: Any) -> bool:
                 # refuse.
                 known = (FAST if cls.linear is True else CHECKED) | (FAST if cls.static_pattern else DYNAMIC)
         if cls is not np.ndarray:
-            OPERANDS[cls] = known
+            with writes.LOCK:  # another thread may mark the first derivative
+                OPERANDS[cls] = known
+                if known == FAST or (known == CHECKED and not DERIVATIVES):
+                    DIRECT.add(cls)
     return known != _FOREIGN

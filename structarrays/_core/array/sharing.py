@@ -121,7 +121,15 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
     if type(result) is not Incomplete:
         return result
     sources, tree, flat = result.static
-    leaves = result.leaves if sources is None else sources.choose(result.leaves + _parameters(arrays, flat))
+    leaves = result.leaves
+    if sources is not None:
+        if flat:  # the usual case: `_parameters` without its call
+            for x in arrays:
+                if isinstance(x, Array):
+                    leaves += x._value[0]
+        else:
+            leaves += _parameters(arrays, flat=False)
+        leaves = sources.choose(leaves)
     if not flat:
         return tree.unflatten(leaves)
     whole = unflatten(tree, leaves)

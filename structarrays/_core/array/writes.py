@@ -75,12 +75,18 @@ DERIVATIVE = Link()
 DERIVATIVES: list[bool] = []
 """Not empty after the first such derivative. Until then, operators need not look for one."""
 
+DIRECT: set[type] = set()
+"""Classes of arguments with which a function calls its compiled code without further checks. With the first such derivative,
+the classes that may contain one leave the set."""
+
 
 def mark_derivative(x: Array) -> None:
     """Mark a new handle as a derivative that operators refuse."""
     x._link = DERIVATIVE
     if not DERIVATIVES:
-        DERIVATIVES.append(True)
+        with LOCK:
+            DERIVATIVES.append(True)
+            DIRECT.difference_update([cls for cls in list(DIRECT) if getattr(cls, "linear", True) is not True])
 
 
 def refuse_derivatives(name: str, *operands: Any) -> None:

@@ -9,9 +9,9 @@ from ..array.base import Array
 from ..array.dense import Dense
 from ..array.flattening import dynamic_classes, opened_arguments
 from ..array.operands import lift, without_weak_types
-from ..array.operators import CAREFUL, CHECKED, COMPILED, FAST, OPERANDS, RETRIED, is_operand
+from ..array.operators import COMPILED, FAST, OPERANDS, RETRIED, is_operand
 from ..array.sharing import complete
-from ..array.writes import SHARED
+from ..array.writes import DIRECT, SHARED
 from ..jax_internals.host_values import is_false
 from . import explicit
 from .call_arguments import concrete_array_class
@@ -33,21 +33,25 @@ class ArrayFunction(Function[P, R]):
         """The compiled call without static arguments, also stored in `COMPILED` for the operators."""
         compiled = functools.partial(self._compiled, ())
         functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages contain the name
-        COMPILED[self.name] = explicit.jit(compiled, inline=True)
-        return COMPILED[self.name]
+        jitted: Callable[..., Any] = explicit.jit(compiled, inline=True)
+        COMPILED.setdefault(self.name, [])[:] = [jitted]
+        return jitted
 
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
-        if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
-            for x in arrays:
-                if OPERANDS.get(type(x), CAREFUL) > CHECKED:
-                    break
-            else:
-                try:
-                    result: R = self._fast(*arrays)
+        if not (BUSY or ENTERED or unknown or self.eager_of_all):
+            try:
+                if len(arrays) == 1:  # apart, since a call with a sequence of arguments takes longer
+                    if type(arrays[0]) in DIRECT:
+                        result: R = self._fast(arrays[0])
+                        return result if type(result) in OPERANDS else complete(result, arrays)
+                elif arrays and DIRECT.issuperset(map(type, arrays)):
+                    result = self._fast(*arrays)
                     return result if type(result) in OPERANDS else complete(result, arrays)
-                except RETRIED as error:
-                    failure = error
-                return self._after_call(failure, arrays)
+            except RETRIED as error:
+                failure = error
+            else:
+                return self._looked_at(arrays, unknown)
+            return self._after_call(failure, arrays)
         return self._looked_at(arrays, unknown)
 
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
@@ -62,12 +66,13 @@ class ArrayFunction(Function[P, R]):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
-        if COMPILED_CALL.active and within_function():
-            return self._traced_with_caller((), arrays)
-        if SHARED or ENTERED:
-            arrays = self._prepared(arrays)
-        if RECORDING and active_log() is not None:
-            return self._careful(*arrays)
+        if BUSY or ENTERED:
+            if COMPILED_CALL.active and within_function():
+                return self._traced_with_caller((), arrays)
+            if SHARED or ENTERED:
+                arrays = self._prepared(arrays)
+            if RECORDING and active_log() is not None:
+                return self._careful(*arrays)
         try:
             result = complete(self._fast(*opened_arguments(arrays)), arrays)
         except RETRIED as error:
