@@ -1,5 +1,9 @@
 """The short ways that calls take do not change what operators refuse, what a call may write to, or what errors say."""
 
+import ast
+import pathlib
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +12,8 @@ from support import dense
 
 import structarrays as sa
 from structarrays._core.jax_internals.host_values import is_false
+
+LIBRARY = pathlib.Path(sa.__file__).parent
 
 
 def sparse():
@@ -103,3 +109,15 @@ def test_error_flags_are_read_with_and_without_the_buffer_protocol(flag):
 
     assert is_false(jnp.asarray(flag)) is (not flag)
     assert is_false(WithoutBuffer()) is (not flag)
+
+
+def test_no_code_changes_the_attributes_of_a_class():
+    """Python 3.13 looks up every attribute anew for a class that has changed a thousand times, and for its subclasses."""
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            for target in targets:
+                if isinstance(target, ast.Attribute):
+                    owner = ast.unparse(target.value)
+                    is_class = re.fullmatch(r"_*[A-Z]\w*[a-z]\w*|cls|type\(\w+\)|\w+\.__class__", owner)
+                    assert not is_class, f"{path.name}:{node.lineno}: {ast.unparse(node)}"

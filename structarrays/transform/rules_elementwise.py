@@ -20,7 +20,7 @@ from .._core.array.operands import cast as cast_array
 from .._core.assumptions import carried_by_sum
 from .._core.dispatch.contexts import strong_zeros_policy
 from .._core.dispatch.recording import active_log
-from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dispatch.registry import FUNCTIONS, REGISTERED
 from .._core.dispatch.tracing import compiled_call
 from .._core.families.elementwise_rule import absorbers, background_value, elementwise, map_entries
 from .._core.families.join import is_zero_outside, structure
@@ -226,7 +226,7 @@ def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
             return None
         else:
             kinds.append(None)
-    key = (equation.primitive, parameters(equation).get("y"), strong_zeros_policy.value, Registry.registrations, *kinds)
+    key = (equation.primitive, parameters(equation).get("y"), strong_zeros_policy.value, len(REGISTERED), *kinds)
     if key not in _backgrounds:
         if len(_backgrounds) > 10_000:
             _backgrounds.clear()

@@ -62,14 +62,17 @@ class _OfProcess:
     completed: tuple[_Policies, _Policies] = (_DEFAULTS, _DEFAULTS._replace(dense_results="array"))
 
 
+_of_process = _OfProcess()
+
+
 def _complete(policies: _Policies) -> _Policies:
     """Replace absent policies by the defaults of the process."""
-    if policies.dense_results is not None or _OfProcess.dense_results == "array":
+    if policies.dense_results is not None or _of_process.dense_results == "array":
         return policies
-    given, completed = _OfProcess.completed
-    if given is not policies or completed.dense_results != _OfProcess.dense_results:
-        completed = policies._replace(dense_results=_OfProcess.dense_results)
-        _OfProcess.completed = policies, completed
+    given, completed = _of_process.completed
+    if given is not policies or completed.dense_results != _of_process.dense_results:
+        completed = policies._replace(dense_results=_of_process.dense_results)
+        _of_process.completed = policies, completed
     return completed
 
 
@@ -149,11 +152,11 @@ class _DenseResults(Policy[Literal["array", "jax"]]):
 
     @property
     def value(self) -> Literal["array", "jax"]:
-        return _of_task.get().dense_results or _OfProcess.dense_results
+        return _of_task.get().dense_results or _of_process.dense_results
 
     def set_default(self, value: Literal["array", "jax"]) -> None:
         """Set the default of the process."""
-        _OfProcess.dense_results = value
+        _of_process.dense_results = value
         ENTERED[:] = [True]
         apply()
 

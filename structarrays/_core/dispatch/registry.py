@@ -22,6 +22,10 @@ FUNCTIONS: dict[str, Function[..., Array]] = {}
 """Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for the operators of `Array`,
 which cannot import the functions."""
 
+REGISTERED: list[Kernel[Any]] = []
+"""All kernels, in the order of registration: a registration invalidates cached choices. It is not an attribute of
+`Registry`, since Python 3.13 looks up every attribute anew for a class that has changed a thousand times."""
+
 
 class Kernel(NamedTuple, Generic[Result]):
     """Implementation of a function for given classes.
@@ -77,9 +81,6 @@ class Registry(Generic[Result]):
     presence of a predicate. Kernels that are still equal are for the same classes: `before` declares their order, and
     the last of one file comes first.
     """
-
-    registrations = 0
-    """Number of kernels registered so far, for all functions: a registration invalidates cached choices."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,7 +138,7 @@ class Registry(Generic[Result]):
             self._check(kernel)
             self.kernels.append(kernel)
             self._found.clear()
-            Registry.registrations += 1
+            REGISTERED.append(kernel)
             return run
 
         return register
