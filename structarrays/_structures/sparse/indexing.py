@@ -108,7 +108,8 @@ def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
     entries = compressed_rows.copied(data[first:last])
     places = [compressed_rows.copied(c[first:last], index_dtype(shape)) for c in coordinates]
-    places[axis] -= start
+    # The given coordinates may be too large for the data type of the result.
+    np.subtract(sorted_by[first:last], start, out=places[axis], casting="unsafe")
     return Sparse.make((*jax.device_put((entries, *places)), x.background), (shape, x.order, False))
 
 

@@ -553,6 +553,46 @@ def test_rows_of_a_huge_dimension_take_no_memory_for_it():
     np.testing.assert_array_equal(dense(x[np.array([2**33, 7, 5])]), [[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]])
 
 
+LARGE = 2**33
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        slice(0, 5),
+        slice(2**31 - 3, 2**31 + 9),
+        slice(2**32, 2**32 + 10),
+        slice(LARGE - 5, LARGE),
+        slice(2**31 + 1, 2**32 + 9),
+        slice(2**32, 2**32 + 10, 3),
+        slice(2**32 + 9, 2**32, -1),
+    ],
+)
+@pytest.mark.parametrize("others", [slice(None), slice(1, 4)])
+def test_slices_of_coordinates_beyond_32_bits(transposed, axis, lines, others):
+    """The coordinates of the result fit into 32 bits, and those of the argument do not."""
+    large = np.array([1, 2**31 - 1, 2**31 + 4, 2**32 + 3, 2**32 + 3, 2**32 + 7, LARGE - 1])
+    small, values = np.array([0, 3, 1, 1, 3, 2, 4]), np.arange(7.0) + 1
+    places, shape, key = [large, small], [LARGE, 5], [lines, others]
+    if axis == 1:
+        places, shape, key = places[::-1], shape[::-1], key[::-1]
+    if transposed:  # sorted by columns
+        x = sa.Sparse(values, tuple(places[::-1]), tuple(shape[::-1])).mT
+    else:
+        x = sa.Sparse(values, tuple(places), tuple(shape))
+    found = x[tuple(key)]
+    expected = {}
+    for *place, value in zip(*(p.tolist() for p in places), values.tolist(), strict=True):
+        chosen = [range(*k.indices(n)) for k, n in zip(key, shape, strict=True)]
+        if all(i in c for i, c in zip(place, chosen, strict=True)):
+            expected[tuple(c.index(i) for i, c in zip(place, chosen, strict=True))] = value
+    assert found.shape == tuple(len(range(*k.indices(n))) for k, n in zip(key, shape, strict=True))
+    data, *indices = (np.asarray(leaf) for leaf in (found.data, *found.coords))
+    assert dict(zip(zip(*(i.tolist() for i in indices), strict=True), data.tolist(), strict=True)) == expected
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("count", [0, 1, 1000])
 def test_rows_taken_on_the_host_become_arrays_without_a_copy(dtype, count):
