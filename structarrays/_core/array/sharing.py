@@ -121,15 +121,7 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
     if type(result) is not Incomplete:
         return result
     sources, tree, flat = result.static
-    leaves = result.leaves
-    if sources is not None:
-        if flat:  # the usual case: `_parameters` without its call
-            for x in arrays:
-                if isinstance(x, Array):
-                    leaves += x._value[0]
-        else:
-            leaves += _parameters(arrays, flat=False)
-        leaves = sources.choose(leaves)
+    leaves = result.leaves if sources is None else sources.choose(result.leaves + _parameters(arrays, flat))
     if not flat:
         return tree.unflatten(leaves)
     whole = unflatten(tree, leaves)
@@ -139,9 +131,9 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
 def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
     """Return the parameters of arrays; unless `flat`, including the parameters of arrays inside them."""
     leaves: Leaves = ()
-    found = [x for x in arrays if isinstance(x, Array)]
-    for x in found if flat else _with_parts(found):
-        leaves += x._value[0]
+    for x in arrays if flat else _with_parts([x for x in arrays if isinstance(x, Array)]):
+        if isinstance(x, Array):
+            leaves += x._value[0]
     return leaves
 
 
