@@ -107,8 +107,11 @@ def sparse_with_values(x: Array) -> Sparse:
     """Convert to `Sparse` outside a compiled call, with coordinates that have values if they are static."""
     if type(x) is Sparse:
         return x
-    is_small = not any_traced(x.entries) and not compiling() and sum(e.size for e in x.entries) < _ON_THE_HOST
-    if is_small or sparse_form.required((x,)).run is not sparse_of_runs or not stored_runs.required((x,)).run(x)[0]:
+    if sparse_form.required((x,)).run is not sparse_of_runs:
+        return compiled_to_sparse(x)
+    entries = x.entries  # once, since some structures make them
+    is_small = not any_traced(entries) and not compiling() and sum(e.size for e in entries) < _ON_THE_HOST
+    if is_small or not stored_runs.required((x,)).run(x)[0]:
         return compiled_to_sparse(x)
     data, *coordinates = _by_rows(*stored_runs.required((x,)).run(x), x.shape[-2:], np)
     coordinates = [expand_indices(as_indices(c), x.batch_shape) for c in coordinates]
