@@ -76,6 +76,53 @@ print(*first[0].diagonal().tolist(), *second[0].diagonal().tolist(), *second[1].
     assert run(code) == ["2.0", "4.0", "4.0", "6.0", "2.0", "3.0", "Diagonal"]
 
 
+def test_first_uses_compile_nothing_again():
+    """Modules of JAX that the library imports in the middle of a program must not change the key of its compiled functions."""
+    code = """
+import jax, jax.numpy as jnp, numpy as np, scipy.sparse, structarrays as sa
+N = 600  # enough for host calls
+ones = np.ones(N)
+SPARSE = sa.Sparse(4 * ones, (np.arange(N), np.arange(N)), (N, N))
+MESH = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
+USES = {
+    "band": lambda x: sa.linalg.solve(sa.Banded([4 * x, x[1:], x[1:], x[2:]], (0, 1, -1, 2), (N, N)), x),
+    "definite band": lambda x: sa.linalg.cholesky(sa.assume(sa.tridiagonal(x[1:], 4 * x, x[1:]), "positive_definite")),
+    "ring": lambda x: sa.linalg.solve(sa.PeriodicBanded([4 * x, x, x], (0, 1, -1)), x),
+    "toeplitz": lambda x: sa.linalg.solve(sa.Toeplitz(x.at[0].set(60.0)), x),
+    "sparse": lambda x: sa.linalg.solve(SPARSE, x),
+    "blocks": lambda x: sa.linalg.solve(sa.BlockDiagonal(4 * jnp.eye(4) + x[:40].reshape(10, 4, 1)), x[:40]),
+    "kronecker": lambda x: sa.linalg.logdet(sa.Kronecker(jnp.diag(x[:4]), jnp.diag(x[:5])) + sa.eye(20)),
+    "low rank": lambda x: sa.linalg.solve(sa.Diagonal(4 * x) + sa.LowRank(x[:, None], x[:, None]), x),
+    "ldl": lambda x: sa.linalg.ldl(jnp.diag(x[:3])),
+    "root": lambda x: sa.linalg.sqrtm(jnp.diag(x[:3])),
+    "spectrum": lambda x: sa.linalg.eigvalsh(sa.tridiagonal(x[1:], 4 * x, x[1:])),
+    "gradient": lambda x: sa.grad(lambda d: sa.linalg.logdet(sa.tridiagonal(d[1:], 4 * d, d[1:])))(x),
+    "interpreter": lambda x: sa.structured(jnp.sin)(sa.Diagonal(x)),
+    "jacobian": lambda x: sa.jacobian(lambda y: y * y)(x),
+    "bcoo": lambda x: sa.interop.jax_sparse.to_sparse(SPARSE) @ x,
+    "mesh": lambda x: jax.device_put(sa.Diagonal(x), jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec())) + 1,
+}
+traced = []
+def noting(name, function):
+    @jax.jit
+    def compiled(x):
+        traced.append(name)
+        return jax.tree.leaves(function(x))
+    return compiled
+earlier = noting("earlier", jnp.sin)
+earlier(1.0)
+for name, use in USES.items():
+    compiled = noting(name, use)
+    for _ in range(2):
+        compiled(jnp.ones(N))
+    earlier(1.0)
+    if traced != ["earlier", name]:
+        print(name, traced)
+    traced[:] = ["earlier"]
+"""
+    assert run(code) == []
+
+
 def test_two_threads_use_a_name_first():
     code = """
 import threading, structarrays as sa

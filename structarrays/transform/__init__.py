@@ -15,7 +15,7 @@ __all__ = ["CondCall", "Interpreter", "ScanCall", "UnrecognisedEquation", "While
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: `jax.extend`, which it needs, takes as long to import as all of this package.
+    # Imported on first use, since most programs do not need it.
     if name == "Interpreter":
         from .interpreter import Interpreter
 

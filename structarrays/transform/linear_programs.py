@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax.extend.core import jaxprs_in_params
 
 from .._core.dispatch.contexts import densify_policy
 from .._core.dispatch.recording import Event, active_log
 from .._core.errors import DensifyError, DensifyWarning
 from .._core.jax_internals.equations import bind, inner_program, parts, problem_of
 from .._core.jax_internals.jaxprs import equations_of
+from .._core.jax_internals.program_types import jaxprs_in_params
 from .interpreter import Interpreter
 from .linear_maps import Columns, LinearMap, TooManyEntriesError, columns_of
 

@@ -10,5 +10,5 @@ parameter is missing, renamed or new, or its content has another form. Such an e
 derivatives, so that a new version of JAX leads to an error or to a dense result, never to a wrong value.
 
 The module `equations` reads programs and their equations, and `traces` finds the running transformation. Nothing is imported here, since
-`equations` needs `jax.extend`, which takes as long to import as this whole package.
+most programs need `traces` alone.
 """

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
 
 from .jaxprs import closed, equations_of, parts
+from .program_types import Literal
 
 LARGEST = 2**20
 """The largest constant in bytes that is compared by value; larger ones must be the same object."""

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from jax.extend.core import Literal, jaxpr_as_fun
-
 from .calls import CheckpointCall, CondCall, LinearSolveCall, ScanCall, WhileCall
 from .derivatives import CustomJvpCall, CustomVjpCall, Known, is_zero_tangent
 from .forms import FORMS, UnrecognisedEquation, parameters, problem_of
@@ -20,6 +18,7 @@ from .jaxprs import (
     out_avals,
     parts,
 )
+from .program_types import Literal, jaxpr_as_fun
 
 __all__ = [
     "CheckpointCall",

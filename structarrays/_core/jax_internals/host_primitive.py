@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.buffer_callback import buffer_callback
 
+from .program_types import Primitive
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -41,9 +43,8 @@ def call(
     return tuple(found)
 
 
-@functools.cache  # jax.extend takes as long to import as this library
+@functools.cache
 def _primitive() -> Any:
-    from jax.extend.core import Primitive
     from jax.interpreters import batching, mlir
 
     primitive = Primitive("structarrays_host_call")

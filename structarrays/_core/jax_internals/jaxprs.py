@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr as ClosedJaxpr  # type: ignore[attr-defined, unused-ignore]  # an alias from JAX 0.12 on
-from jax.extend.core import DropVar, Literal
 
 from .forms import UnrecognisedEquation, parameters, problem_of
+from .program_types import ClosedJaxpr as ClosedJaxpr
+from .program_types import DropVar, Literal
 
 
 @dataclass(frozen=True, slots=True)

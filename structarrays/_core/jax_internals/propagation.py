@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from jax.extend.core import Literal, jaxpr_as_fun
+from .program_types import Literal, jaxpr_as_fun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
