@@ -95,3 +95,36 @@ def test_a_compiled_write_with_a_new_axis():
     want = np.array(x.to_jax())
     want[:, None, 1] = np.arange(3.0)[:, None]
     np.testing.assert_array_equal(as_jax(write(x, np.arange(3.0)[:, None])), want)
+
+
+EMPTY = {
+    "Diagonal": lambda batch: sa.Diagonal(np.zeros((*batch, 0))),
+    "Banded": lambda batch: sa.Banded([np.zeros((*batch, 0))], (0,), (0, 0)),
+    "Triangular": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0))),
+    "upper": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0)), lower=False),
+    "unit": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0)), unit_diagonal=True),
+    "with background": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0))) + 1,
+    "Symmetric": lambda batch: sa.Symmetric(np.zeros((*batch, 0, 0))),
+    "Fill": lambda batch: sa.Fill(np.zeros(batch), (0, 0)),
+    "LowRank": lambda batch: sa.LowRank(np.zeros((*batch, 0, 2)), np.zeros((*batch, 0, 2))),
+    "Sparse": lambda batch: sa.Sparse(np.zeros((*batch, 0)), (np.zeros(0, int), np.zeros(0, int)), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("key", [0, [0], (slice(None), 1), (slice(None), [-1, 0]), (..., slice(None)), slice(None)])
+def test_stacks_of_empty_matrices(name, key):
+    """A key of the stack is valid although no matrix has an element."""
+    x = EMPTY[name]((2, 3))
+    key = (
+        np.array(key)
+        if isinstance(key, list)
+        else tuple(np.array(k) if isinstance(k, list) else k for k in key)
+        if isinstance(key, tuple)
+        else key
+    )
+    x[key] = 2.0
+    assert x.shape == (2, 3, 0, 0) and x.dtype == np.float64
+    constant = sa.Fill(np.ones((2, 3)), (0, 0))
+    assert sa.stack([x, constant]).shape == sa.stack([constant, x]).shape == (2, 2, 3, 0, 0)
+    assert sa.maximum(x, constant).shape == sa.where(constant > 0, x, constant).shape == (2, 3, 0, 0)

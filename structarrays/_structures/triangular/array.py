@@ -285,8 +285,9 @@ def _join_pair_triangular_triangular(x: Triangular, y: Triangular) -> tuple[Tria
 
 @join_pair.kernel(Fill, Triangular, when=fills_matrices)
 def _join_pair_fill_triangular(x: Fill, y: Triangular) -> tuple[Triangular, Triangular]:
-    data = jnp.broadcast_to(x._constant_data(), x.shape)
-    return Triangular.make((data, data[..., 0, 0]), (y.lower, False)), y.freed()
+    constant = x._constant_data()
+    data, background = jnp.broadcast_to(constant, x.shape), jnp.broadcast_to(constant[..., 0, 0], x.shape[:-2])
+    return Triangular.make((data, background), (y.lower, False)), y.freed()
 
 
 @meet_pair.kernel(Triangular, Triangular)
