@@ -127,6 +127,17 @@ def test_norms_and_parts():
     assert sa.linalg.trace(np.ones((2, 2), np.int8), dtype=sa.float32).dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    "order", [np.float64(3), np.int64(3), np.float64(0.5), np.float64(-2), np.int64(2), np.float32(np.inf)]
+)
+def test_the_order_of_a_norm_does_not_change_the_data_type(order):
+    """Also if it is a scalar of NumPy, which takes part in the promotion of data types."""
+    a = np.abs(random((3, 3), np.float32)) + 1
+    for x in (a, sa.Symmetric(a), sa.Diagonal(a), sa.BlockDiagonal(a[None]), sa.Kronecker(a, a)):
+        check(sa.linalg.vector_norm(x, ord=order), np.linalg.vector_norm(dense(x), ord=order), 1e-5)
+        check(sa.linalg.vector_norm(x, axis=-1, ord=order), np.linalg.vector_norm(dense(x), axis=-1, ord=order), 1e-5)
+
+
 def test_singular_matrices():
     singular, b = sa.ones((2, 2)), sa.ones(2)
     for run in (lambda x: sa.linalg.solve(x, b), sa.linalg.inv, lambda x: sa.linalg.matrix_power(x, -1)):

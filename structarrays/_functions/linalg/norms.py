@@ -76,7 +76,9 @@ def vector_norm(
     axes = check_axes("linalg.vector_norm", axis, x.ndim)
     if not isinstance(ord, numbers.Real) or math.isnan(ord):
         raise TypeError(f"linalg.vector_norm: ord must be a real number, got {ord!r}")
-    return vector_norm.dispatch(x, axis=axes, keepdims=bool(keepdims), ord=ord)
+    # A scalar of NumPy would take part in the promotion of data types.
+    order = int(ord) if isinstance(ord, numbers.Integral) else float(ord)
+    return vector_norm.dispatch(x, axis=axes, keepdims=bool(keepdims), ord=order)
 
 
 @vector_norm.kernel(Array)
