@@ -105,6 +105,8 @@ EMPTY = {
     "unit": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0)), unit_diagonal=True),
     "with background": lambda batch: sa.Triangular(np.zeros((*batch, 0, 0))) + 1,
     "Symmetric": lambda batch: sa.Symmetric(np.zeros((*batch, 0, 0))),
+    "BlockDiagonal": lambda batch: sa.BlockDiagonal(np.zeros((*batch, 0, 2, 3))),
+    "BlockBanded": lambda batch: sa.BlockBanded([np.zeros((*batch, 0, 2, 2))], (0,), (0, 0)),
     "Fill": lambda batch: sa.Fill(np.zeros(batch), (0, 0)),
     "LowRank": lambda batch: sa.LowRank(np.zeros((*batch, 0, 2)), np.zeros((*batch, 0, 2))),
     "Sparse": lambda batch: sa.Sparse(np.zeros((*batch, 0)), (np.zeros(0, int), np.zeros(0, int)), (0, 0)),
@@ -127,4 +129,5 @@ def test_stacks_of_empty_matrices(name, key):
     assert x.shape == (2, 3, 0, 0) and x.dtype == np.float64
     constant = sa.Fill(np.ones((2, 3)), (0, 0))
     assert sa.stack([x, constant]).shape == sa.stack([constant, x]).shape == (2, 2, 3, 0, 0)
+    assert (x * np.ones((2, 3, 0, 0))).shape == (sa.ones((0, 0)) - x).shape == (2, 3, 0, 0)
     assert sa.maximum(x, constant).shape == sa.where(constant > 0, x, constant).shape == (2, 3, 0, 0)

@@ -58,6 +58,8 @@ def collect(data: jax.Array, k: int, h: int, w: int) -> jax.Array:
     if rows == k * h and columns == k * w:
         if k == 1:
             return data[..., None, :, :]
+        if k == 0:
+            return data.reshape(*batch, 0, h, w)
         # Block t begins t (h k w + w) elements into the flat matrix. With one block row of padding this is a reshape
         # and slices, which XLA fuses; an index array would be a gather.
         flat = jnp.pad(data.reshape(*batch, k * h * k * w), [(0, 0)] * len(batch) + [(0, k * w)])
