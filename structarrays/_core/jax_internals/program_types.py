@@ -1,8 +1,8 @@
 """The types of JAX's programs, which JAX documents in `jax.extend.core`.
 
-They are imported from where JAX defines them. The import of `jax.extend` takes as long as the import of this library. From JAX 0.12 on, it
-also adds to the key of all compiled functions, so that JAX compiles each function again that it has compiled before. This happens in
-the middle of a program if the first linear system causes the import.
+They are imported from where JAX defines them, since the import of `jax.extend` also imports Pallas. From JAX 0.12 on, Pallas adds to the
+key of all compiled functions, so that JAX compiles each function again that it has compiled before. If the first linear system of a
+program caused the import, this would happen in the middle of the program.
 """
 
 from typing import TYPE_CHECKING
