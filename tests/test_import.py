@@ -79,7 +79,7 @@ print(*first[0].diagonal().tolist(), *second[0].diagonal().tolist(), *second[1].
 def test_first_uses_compile_nothing_again():
     """Modules of JAX that the library imports in the middle of a program must not change the key of its compiled functions."""
     code = """
-import jax, jax.numpy as jnp, numpy as np, scipy.sparse, structarrays as sa
+import jax, jax.numpy as jnp, numpy as np, structarrays as sa
 N = 600  # enough for host calls
 ones = np.ones(N)
 SPARSE = sa.Sparse(4 * ones, (np.arange(N), np.arange(N)), (N, N))

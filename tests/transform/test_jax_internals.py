@@ -1,8 +1,10 @@
 """`jax_internals`: every primitive of the installed JAX is known, and whatever is not known leads to no wrong value."""
 
 import dataclasses
+import runpy
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from support import as_jax
 
 import structarrays as sa
 from structarrays._core.jax_internals import equations as internals
-from structarrays._core.jax_internals import forms
+from structarrays._core.jax_internals import forms, program_types
 from structarrays._core.jax_internals.jaxprs import PROGRAMS, closed
 from structarrays.transform import programs  # noqa: F401 (it registers the rules)
 from structarrays.transform.rules import STRUCTURED
@@ -35,6 +37,17 @@ def without_flags():
     yield
     for flag, value in before.items():
         jax.config.update(flag, value)
+
+
+@pytest.mark.parametrize("missing", [None, "DropVar", "Jaxpr"])
+def test_the_types_of_programs_are_the_documented_ones(missing, monkeypatch):
+    """Also if JAX no longer defines one of them where it is looked for."""
+    if missing is not None:
+        monkeypatch.delattr("jax._src.core." + missing)
+        monkeypatch.delattr("jax._src.core.ClosedJaxpr", raising=False)
+    found = runpy.run_path(program_types.__file__)
+    for name in program_types.__all__:
+        assert found[name] is getattr(jax.extend.core, name), name
 
 
 @jax.custom_jvp

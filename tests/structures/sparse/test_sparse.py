@@ -572,7 +572,7 @@ LARGE = 2**33
 )
 @pytest.mark.parametrize("others", [slice(None), slice(1, 4)])
 def test_slices_of_coordinates_beyond_32_bits(transposed, axis, lines, others):
-    """The coordinates of the result fit into 32 bits, and those of the argument do not."""
+    """The coordinates of the argument do not fit into 32 bits, but the coordinates of the result do."""
     large = np.array([1, 2**31 - 1, 2**31 + 4, 2**32 + 3, 2**32 + 3, 2**32 + 7, LARGE - 1])
     small, values = np.array([0, 3, 1, 1, 3, 2, 4]), np.arange(7.0) + 1
     places, shape, key = [large, small], [LARGE, 5], [lines, others]
