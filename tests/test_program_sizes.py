@@ -56,6 +56,10 @@ def toeplitz_and_low_rank():
     return sa.Toeplitz(0.5 ** np.arange(N)) + sa.LowRank(np.ones((N, 3)), np.ones((N, 3)))
 
 
+def diagonal_and_low_rank():
+    return sa.Diagonal(np.ones(N)) + sa.LowRank(np.ones((N, 3)), np.ones((N, 3)))
+
+
 def band(w):
     return sa.Banded([np.ones(N - abs(k)) for k in range(-w, w + 1)], range(-w, w + 1), (N, N))
 
@@ -75,6 +79,9 @@ PROGRAMS = {
     "wide band": (solution, lambda: band(100), 2000),
     "determinant of a wide band": (lambda a, b: as_jax(sa.linalg.slogdet(a).logabsdet), lambda: band(100), 500),
     "Toeplitz and low rank": (solution, toeplitz_and_low_rank, 6500),
+    "diagonal and low rank": (solution, diagonal_and_low_rank, 450),
+    "inverse of a diagonal and low rank": (lambda a, b: sa.linalg.inv(a), diagonal_and_low_rank, 300),
+    "determinant of a diagonal and low rank": (lambda a, b: sa.linalg.slogdet(a), diagonal_and_low_rank, 700),
     "gradient of a Toeplitz and a term of low rank": (
         jax.grad(lambda a, b: jnp.sum(jnp.sin(solution(a, b)))),
         toeplitz_and_low_rank,

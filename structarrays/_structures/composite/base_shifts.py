@@ -46,7 +46,14 @@ MOST = 8
 
 
 def is_benign(
-    base: Array, u: jax.Array, v: jax.Array, inner: jax.Array, *, strict: bool, solve: Solver | None = None
+    base: Array,
+    u: jax.Array,
+    v: jax.Array,
+    inner: jax.Array,
+    *,
+    strict: bool,
+    solve: Solver | None = None,
+    quotient: jax.Array | None = None,
 ) -> jax.Array:
     """Return whether Woodbury's formula loses few digits, for each matrix, (...).
 
@@ -61,6 +68,8 @@ def is_benign(
         precision, or `LIMIT` times the condition number of the matrix.
     solve : callable, optional
         The function of data that solves linear systems with the base.
+    quotient : jax.Array, (..., n, r), optional
+        The product of `inner` and the inverse of the capacitance matrix, if it is known.
     """
     probes = jnp.concatenate(
         [jnp.broadcast_to(signs(base.shape[-1], base.dtype), (*v.shape[:-1], 1)), v.conj()], axis=-1
@@ -74,8 +83,7 @@ def is_benign(
     if strict:
         return (loss <= LIMIT) | (condition <= 1000)
     # Two steps of inverse iteration show the condition number of the matrix: the solutions of M @ X = U, and of M @ Y = X.
-    capacitance = jnp.eye(v.shape[-1], dtype=v.dtype) + v.mT @ inner
-    first = _times_inverse(inner, capacitance)
+    first = _times_inverse(inner, v) if quotient is None else quotient
     alone, _ = solution(base, first) if solve is None else solve(first)
     second = alone - first @ (v.mT @ alone)
     own = jnp.max(jnp.maximum(ratio(first, u), ratio(second, first)), axis=-1) * size / relative
@@ -83,8 +91,10 @@ def is_benign(
     return (loss <= LIMIT) | ((condition <= allowed) & (loss <= 1e-2 / eps))
 
 
-def _times_inverse(x: jax.Array, capacitance: jax.Array) -> jax.Array:
-    solved, _ = linalg_dense.solve(capacitance.mT, x.mT)
+def _times_inverse(inner: jax.Array, v: jax.Array) -> jax.Array:
+    """Multiply by the inverse of the capacitance matrix."""
+    capacitance = jnp.eye(v.shape[-1], dtype=v.dtype) + v.mT @ inner
+    solved, _ = linalg_dense.solve(capacitance.mT, inner.mT)
     return solved.mT
 
 
@@ -102,10 +112,9 @@ def _scaled(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Ratios of the lengths of columns; zero for columns of zeros."""
-    (x, largest), (y, other) = map(_scaled, (x, y))
-    x, y = (jnp.linalg.norm(z, axis=-2) for z in (x, y))
-    return x / jnp.where(y == 0, 1, y) * (largest / jnp.where(other == 0, 1, other))[..., None]
+    """Ratios of the largest magnitudes of columns; zero for columns of zeros."""
+    largest, other = (jnp.max(jnp.abs(z), axis=-2) for z in (x, y))
+    return largest / jnp.where(other == 0, 1, other)
 
 
 def can_be_shifted(base: Array) -> bool:

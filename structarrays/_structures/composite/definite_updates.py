@@ -7,12 +7,12 @@ of W, which are shorter than :math:`C_{ii}^{1/2}`. So, to first order,
 .. math:: |\delta \log \det C| \le \epsilon \sum_{ij} |C^{-1}|_{ij} (C_{ii} C_{jj})^{1/2} .
 
 If this is too large, the triangular factor of W above I gives the determinant with all digits, also if rows of W have different magnitudes
-(Golub and Van Loan, *Matrix Computations*, 4th edition, 5.2). The estimates for other updates (`base_shifts.is_benign`) need several passes over
-U.
+(Golub and Van Loan, *Matrix Computations*, 4th edition, 5.2). Other updates (`bordered_updates`) need several passes over U.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import jax
@@ -22,59 +22,50 @@ from jax import lax
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics.determinants import any_of_all
 from ..._numerics.tall import transposed_quotients
-from ..banded.diagonal import Diagonal
+from .bordered_updates import Determinant, by_elimination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..._core.array.base import Array
+    from ..banded.diagonal import Diagonal
 
 
-def of_updated_diagonal(
-    base: Diagonal,
-    u: jax.Array,
-    v: jax.Array,
-    of_base_and_capacitance: Callable[[tuple[Array, Array]], tuple[jax.Array, ...]],
-    by_estimates: Callable[[Diagonal, jax.Array, jax.Array], tuple[tuple[jax.Array, ...], jax.Array]],
-) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """Return the results of a function of the base and of ``C``, and whether few digits are lost, for each matrix.
-
-    Parameters
-    ----------
-    base : Diagonal, (..., n, n)
-    u, v : jax.Array, (..., n, r)
-        The update ``u @ v.mT``.
-    of_base_and_capacitance : callable
-        The function, whose results depend on the determinant of ``C`` alone.
-    by_estimates : callable
-        Function that returns the same for any base and update.
-    """
+def determinant(base: Diagonal, u: jax.Array, v: jax.Array) -> Determinant:
+    """Return the determinant of ``base + u @ v.mT``, with u and v (..., n, r)."""
     definite = _is_definite(base, u, v)
     # The derivatives of results that are not used must be finite.
-    positive = Diagonal.make((jnp.where(definite[..., None], base.diag, 1), None), base.core_shape)
-    (c,) = transposed_quotients(v, (u,), positive.diag)
+    positive = jnp.where(definite[..., None], base.diag, 1)
+    (c,) = transposed_quotients(v, (u,), positive)
     c = c + jnp.eye(c.shape[-1], dtype=c.dtype)
     accurate = definite & _has_digits(lax.stop_gradient(c))
 
-    def by_rows() -> tuple[jax.Array, ...]:
-        return of_base_and_capacitance((positive, _from_rows(positive, u)))
+    def of_triangular(r: jax.Array) -> Determinant:
+        """Return the determinant of the base and of ``r.conj().mT @ r``; squares might overflow."""
+        diagonal = jnp.abs(jnp.diagonal(r, axis1=-2, axis2=-1)).astype(r.dtype)
+        twice = jnp.concatenate([diagonal, diagonal], axis=-1)
+        nothing = jnp.zeros((*definite.shape, base.shape[-1]), bool)
+        return Determinant(
+            nothing, jnp.ones_like(twice), twice[..., None] * jnp.eye(twice.shape[-1], dtype=r.dtype), definite
+        )
 
-    def others() -> tuple[tuple[jax.Array, ...], jax.Array]:
-        return by_estimates(base, jnp.where(definite[..., None, None], 0, u), v)
+    def otherwise() -> Determinant:
+        nothing = of_triangular(jnp.zeros_like(c))
+        others = functools.partial(by_elimination, base.diag, jnp.where(definite[..., None, None], 0, u), v)
+        results = (
+            lax.cond(any_of_all(definite), lambda: of_triangular(_of_rows(positive, u)), lambda: nothing),
+            lax.cond(any_of_all(~definite), others, lambda: nothing),
+        )
+        return Determinant(*(jnp.where(_like(definite, own), own, other) for own, other in zip(*results, strict=True)))
 
-    def otherwise() -> tuple[tuple[jax.Array, ...], jax.Array]:
-        nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), jax.eval_shape(by_rows))
-        results, fine = lax.cond(any_of_all(~definite), others, lambda: (nothing, definite))
-        own = lax.cond(any_of_all(definite), by_rows, lambda: nothing)
-        return tuple(jnp.where(definite, a, b) for a, b in zip(own, results, strict=True)), definite | fine
-
-    results: tuple[tuple[jax.Array, ...], jax.Array] = lax.cond(
+    result: Determinant = lax.cond(
         any_of_all(~accurate),
         # Derivatives of the other branch would fill its intermediate results with zeros.
         jax.checkpoint(otherwise),
-        lambda: (of_base_and_capacitance((base, _from_cholesky(c))), jnp.ones_like(accurate)),
+        lambda: of_triangular(jnp.linalg.cholesky(c)),
     )
-    return results
+    return result
+
+
+def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
+    return flags.reshape(*flags.shape, *(1,) * (x.ndim - flags.ndim))
 
 
 def _is_definite(base: Diagonal, u: jax.Array, v: jax.Array) -> jax.Array:
@@ -96,21 +87,10 @@ def _has_digits(c: jax.Array) -> jax.Array:
     return are_small
 
 
-def _from_cholesky(c: jax.Array) -> Diagonal:
-    """Return a diagonal matrix with the determinant of ``C``."""
-    return _of_triangular(jnp.linalg.cholesky(c))
-
-
-def _from_rows(base: Diagonal, u: jax.Array) -> Diagonal:
-    """Return a diagonal matrix with the determinant of ``C``, from the orthogonal factorization of ``W`` above ``I``."""
-    w = u / jnp.sqrt(base.diag)[..., None]
+def _of_rows(d: jax.Array, u: jax.Array) -> jax.Array:
+    """Return R of the orthogonal factorization of ``W`` above ``I``."""
+    w = u / jnp.sqrt(d)[..., None]
     unit = jnp.eye(w.shape[-1], dtype=w.dtype)
     unit = jnp.broadcast_to(unit, (*w.shape[:-2], *unit.shape))
     _, r = linalg_dense.qr(jnp.concatenate([w, unit], axis=-2))
-    return _of_triangular(r)
-
-
-def _of_triangular(r: jax.Array) -> Diagonal:
-    """Return a diagonal matrix with the determinant of ``r.conj().mT @ r``; squares might overflow."""
-    diagonal = jnp.abs(jnp.diagonal(r, axis1=-2, axis2=-1)).astype(r.dtype)
-    return Diagonal.make((jnp.concatenate([diagonal, diagonal], axis=-1), None), (2 * r.shape[-1],) * 2)
+    return r

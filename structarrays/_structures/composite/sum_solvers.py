@@ -10,7 +10,6 @@ background is also such a sum: the stored entries plus a constant matrix of rank
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
@@ -21,25 +20,25 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
-from ..._core.dispatch.registry import Registry
 from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import determinants
 from ..._numerics.determinants import any_of_all
 from ..._numerics.symbolic import smaller
-from ..._numerics.tall import transposed_quotients
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal
 from ..low_rank.array import constant_of_rank_one, low_rank, transposed_times
 from ..low_rank.low_rank_spectra import of_low_rank, rank_bound
 from .base_shifts import can_be_shifted, is_benign, shift, shifted
-from .definite_updates import of_updated_diagonal
+from .bordered_updates import solvers as bordered_solvers
+from .definite_updates import determinant
 from .dense_fallback import by_parts_or_dense, for_parts_of, solution_or_dense
 from .part_solvers import (
     SMALL,
     by_equation,
     can_solve,
+    checked,
     generically_regular,
     is_regular,
     refined,
@@ -106,17 +105,6 @@ def _split(x: Array) -> tuple[Array, LowRank]:
     return total(*base), cast("LowRank", canonical(low))
 
 
-row_divisors: Registry[tuple[jax.Array, jax.Array]] = Registry("row_divisors")
-"""``row_divisors.kernel(A)``: return ``(divisors, ok)``, the values ``(..., n)`` by which the inverse of A divides rows,
-if it does.
-"""
-
-
-@row_divisors.kernel(Diagonal)
-def _row_divisors_diagonal(x: Diagonal) -> tuple[jax.Array, jax.Array]:
-    return x.diag, ~jnp.any(x.diag == 0)
-
-
 class Base(NamedTuple):
     """A matrix whose linear systems can be solved, and the function of data that solves them."""
 
@@ -129,46 +117,29 @@ def _base(x: Array) -> Base:
 
 
 class Capacitance(NamedTuple):
-    """``A^{-1} U`` (None for a diagonal A), ``C``, whether the base is regular, and ``(b, V^T A^{-1} b)`` for one
-    right-hand side b (None unless the same pass over V yields it).
-    """
+    """``A^{-1} U`` (None if only ``C`` is known), ``C``, and whether the base is regular."""
 
     inner: jax.Array | None
     c: jax.Array
     regular: jax.Array
-    known: tuple[jax.Array, jax.Array] | None = None
 
 
-def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> Capacitance:
-    """Return the `Capacitance`, and the function that applies the inverse of a diagonal A to right-hand sides."""
-    known: Any
-    rule = row_divisors.choose((base.matrix,), {})
-    if rule is not None and type(v) is Dense:
-        divisors, regular = rule.run(base.matrix)
-        c, *of_b = transposed_quotients(v.data, (to_dense(u).data, *([] if b is None else [b])), divisors)
-        inner, known = None, (b, *of_b) if of_b else None
-    else:
-        inner, regular = base.solve(to_dense(u).data)
-        c, known = transposed_times(v, inner), None
-    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular, known)
+def _capacitance(base: Base, u: Array, v: Array) -> Capacitance:
+    inner, regular = base.solve(to_dense(u).data)
+    return Capacitance(inner, _one_plus(transposed_times(v, inner)), regular)
+
+
+def _one_plus(x: jax.Array) -> jax.Array:
+    return x + jnp.eye(x.shape[-1], dtype=x.dtype)
 
 
 def _once(base: Base, u: Array, v: Array, capacitance: Capacitance | None, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the solution by the formula, and whether the pivots are regular."""
     if capacitance is None:
         return _together(base, u, v, b)
-    inner, c, regular, known = capacitance
+    inner, c, regular = capacitance
     first, ok1 = base.solve(b)
-
-    def reduced() -> jax.Array:
-        return transposed_times(v, first)
-
-    if known is None:
-        right = reduced()
-    else:
-        given, of_given = known  # other right-hand sides come from derivatives and from refinement
-        right = lax.cond(any_of_all(b != given), reduced, lambda: of_given)
-    small, ok2 = linalg_dense.solve(c, right)
+    small, ok2 = linalg_dense.solve(c, transposed_times(v, first))
     second = inner @ small if inner is not None else base.solve(times(u, small))[0]
     return first - second, ok1 & ok2 & regular
 
@@ -183,16 +154,13 @@ def _together(base: Base, u: Array, v: Array, b: jax.Array) -> tuple[jax.Array, 
     inner, first = solutions[..., : left.shape[-1]], solutions[..., left.shape[-1] :]
     products = transposed_times(v, solutions)
     c, right = products[..., : left.shape[-1]], products[..., left.shape[-1] :]
-    small, ok = linalg_dense.solve(c + jnp.eye(c.shape[-1], dtype=c.dtype), right)
+    small, ok = linalg_dense.solve(_one_plus(c), right)
     return first - inner @ small, regular & ok
 
 
 def _is_solved_together(base: Base, u: Array, v: Array, b: jax.Array) -> bool:
-    """Return whether U and b form one linear system. A diagonal base has no costly solver, and U may have a smaller
-    batch than b.
-    """
-    of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
-    return row_divisors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
+    """Return whether U and b form one linear system. U may have a smaller batch than b."""
+    return b.shape[:-2] == jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
@@ -201,17 +169,20 @@ def _is_solved_together(base: Base, u: Array, v: Array, b: jax.Array) -> bool:
 def _woodbury(x1: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     base, low = without_derivatives(_split(x1))
     u, v = low.parts
-    remark(
-        f"Woodbury's formula with base {type(base).__name__} and an update of rank {low.rank}, and a check of the residual; "
-        f"a linear system with the base for {low.rank} columns and for each column of x2, plus O(n r**2)"
-    )
+    check = f"and a check of the residual; a linear system with the base for {low.rank} columns and for each column of x2, plus O(n r**2)"
+    if isinstance(base, Diagonal):
+        remark(
+            f"Woodbury's formula with base Diagonal and an update of rank {low.rank}, pivoting in as many rows, {check}"
+        )
+        return checked(x1, b, *bordered_solvers(base, to_dense(u).data, to_dense(v).data, lax.stop_gradient(b)))
+    remark(f"Woodbury's formula with base {type(base).__name__} and an update of rank {low.rank}, {check}")
     frozen = without_derivatives(x1)
     with for_parts_of(x1):
         straight, transposed = solvers(base)
         known, flipped_base = Base(base, straight), Base(matrix_transpose.dispatch(base), transposed)
         capacitance = flipped = None
         if not _is_solved_together(known, u, v, b):
-            capacitance = _capacitance(known, u, v, lax.stop_gradient(b))
+            capacitance = _capacitance(known, u, v)
             flipped = Capacitance(None, capacitance.c.mT, capacitance.regular)
     return by_equation(
         x1,
@@ -295,13 +266,12 @@ def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
     straight, transposed = solvers(base)
-    inner, c, regular, _ = _capacitance(Base(base, straight), u, v)
-    if inner is None:
-        inner, _ = straight(u.data)
-    left, fine = linalg_dense.solve(c.mT, inner.mT)
+    inner, regular = straight(u.data)
+    left, fine = linalg_dense.solve(_one_plus(transposed_times(v, inner)).mT, inner.mT)
     right, _ = transposed(v.data)
     inverse, _ = inv.dispatch(base)
-    benign = is_benign(*without_derivatives((base, u.data, v.data, inner)), strict=False, solve=straight)
+    known = without_derivatives((base, u.data, v.data, inner, left.mT))
+    benign = is_benign(*known[:4], strict=False, solve=straight, quotient=known[4])
     left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not check the flag
     result = total(inverse, low_rank(Dense.make((left,)), Dense.make((right,))))
     return result, regular & fine & jnp.all(benign)
@@ -318,10 +288,10 @@ def _by_capacitance(
     u: Any
     v: Any
     u, v = (to_dense(p).data for p in low.parts)
-    by_estimates = functools.partial(_by_estimates, of_base_and_capacitance)
     if isinstance(base, Diagonal):
-        return of_updated_diagonal(base, u, v, of_base_and_capacitance, by_estimates)
-    return by_estimates(base, u, v)
+        found = determinant(base, u, v)
+        return of_base_and_capacitance(found.parts(base)), found.fine
+    return _by_estimates(of_base_and_capacitance, base, u, v)
 
 
 def _by_estimates(
