@@ -1,6 +1,6 @@
 r"""Low-rank updates of diagonal matrices, by elimination in a bordered matrix.
 
-Systems and determinants of ``M = D + U V^T``, (n, n) with rank r, are those of
+A matrix ``M = D + U V^T``, (n, n) with U and V of r columns, has the determinant and the linear systems of
 
 .. math:: K = \begin{pmatrix} D & U \\ -V^T & I \end{pmatrix} , \qquad \det K = \det M , \qquad
     M x = b \iff K \begin{pmatrix} x \\ z \end{pmatrix} = \begin{pmatrix} b \\ 0 \end{pmatrix} .
@@ -9,9 +9,9 @@ The r rows whose diagonal entries have the smallest magnitudes are kept. Elimina
 
 .. math:: S = \begin{pmatrix} D_2 & U_2 \\ -V_2^T & I + V_1^T D_1^{-1} U_1 \end{pmatrix} ,
 
-with 2 r rows, which is solved with pivoting. By Weyl's inequality an update of rank r leaves :math:`\sigma_{min}(M) \le \sigma_{n - r}(D)`, so
-:math:`\lVert D_1^{-1} \rVert \le \lVert M^{-1} \rVert`: the elimination divides by no entry that M itself does not make necessary, also if D is
-singular (Horn and Johnson, *Matrix Analysis*, 2nd edition, 7.3).
+with 2 r rows, which is solved with pivoting. By Weyl's inequality (Horn and Johnson, *Matrix Analysis*, 2nd edition, 7.3),
+:math:`\sigma_{min}(M) \le \sigma_{n - r}(D)`, so that :math:`\lVert D_1^{-1} \rVert \le \lVert M^{-1} \rVert`. The elimination therefore divides by
+no small number unless M itself is nearly singular. D may be singular.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ _LIMIT = 256
 def _is_accurate(
     d: jax.Array, u: jax.Array, v: jax.Array, border: jax.Array, rows: jax.Array, columns: jax.Array
 ) -> jax.Array:
-    """Return whether the determinant of the scaled S has half of the digits, or as many as the condition number of M allows.
+    """Return whether the determinant of the scaled S has half of the digits, or the digits that the condition number of M allows.
 
     To first order the error of its logarithm is the sum of magnitudes of its inverse, in units of rounding errors.
     """
