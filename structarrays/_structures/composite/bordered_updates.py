@@ -10,8 +10,8 @@ The r rows whose diagonal entries have the smallest magnitudes are kept. Elimina
 .. math:: S = \begin{pmatrix} D_2 & U_2 \\ -V_2^T & I + V_1^T D_1^{-1} U_1 \end{pmatrix} ,
 
 with 2 r rows, which is solved with pivoting. By Weyl's inequality (Horn and Johnson, *Matrix Analysis*, 2nd edition, 7.3),
-:math:`\sigma_{min}(M) \le \sigma_{n - r}(D)`, so that :math:`\lVert D_1^{-1} \rVert \le \lVert M^{-1} \rVert`. The elimination therefore divides by
-no small number unless M itself is nearly singular. D may be singular.
+:math:`\sigma_{min}(M) \le \sigma_{n - r}(D)`, so that :math:`\lVert D_1^{-1} \rVert \le \lVert M^{-1} \rVert`. The elimination therefore
+divides by no small number unless M itself is nearly singular. D may be singular.
 """
 
 from __future__ import annotations
