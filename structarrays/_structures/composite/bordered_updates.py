@@ -218,7 +218,7 @@ def _is_accurate(
 
     def explained() -> jax.Array:
         condition = _least_condition(d, u, v, columns[..., :, None] * inverse * rows[..., None, :])
-        return (error <= eps**-0.5) | (error <= _LIMIT * condition) | ~jnp.isfinite(error)  # S may be exactly singular
+        return few | (error <= _LIMIT * condition) | ~jnp.isfinite(error)  # S may be exactly singular
 
     few = error <= eps**-0.5
     accurate = lax.cond(any_of_all(~few), explained, lambda: few)

@@ -172,7 +172,7 @@ def _woodbury(x1: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     check = f"and a check of the residual; a linear system with the base for {low.rank} columns and for each column of x2, plus O(n r**2)"
     if isinstance(base, Diagonal):
         remark(
-            f"Woodbury's formula with base Diagonal and an update of rank {low.rank}, pivoting in as many rows, {check}"
+            f"Woodbury's formula with base Diagonal and an update of rank {low.rank}, pivoting in {low.rank} rows, {check}"
         )
         return checked(x1, b, *bordered_solvers(base, to_dense(u).data, to_dense(v).data, lax.stop_gradient(b)))
     remark(f"Woodbury's formula with base {type(base).__name__} and an update of rank {low.rank}, {check}")
