@@ -60,6 +60,10 @@ def diagonal_and_low_rank():
     return sa.Diagonal(np.ones(N)) + sa.LowRank(np.ones((N, 3)), np.ones((N, 3)))
 
 
+def triangle():
+    return sa.Triangular(np.eye(N))
+
+
 def band(w):
     return sa.Banded([np.ones(N - abs(k)) for k in range(-w, w + 1)], range(-w, w + 1), (N, N))
 
@@ -78,6 +82,9 @@ def test_solvers_of_nested_blocks_grow_with_the_blocks(compiled):
 PROGRAMS = {
     "wide band": (solution, lambda: band(100), 2000),
     "determinant of a wide band": (lambda a, b: as_jax(sa.linalg.slogdet(a).logabsdet), lambda: band(100), 500),
+    "triangle times a vector": (lambda a, b: a @ b, triangle, 130),
+    "triangle times a matrix": (lambda a, b: a @ (b[:, None] * jnp.ones(64)), triangle, 230),
+    "triangle times a triangle": (lambda a, b: a @ a, triangle, 330),
     "Toeplitz and low rank": (solution, toeplitz_and_low_rank, 6500),
     "diagonal and low rank": (solution, diagonal_and_low_rank, 450),
     "inverse of a diagonal and low rank": (lambda a, b: sa.linalg.inv(a), diagonal_and_low_rank, 300),

@@ -1,9 +1,8 @@
 """Products with triangles of matrices, in which structural zeros absorb NaN and infinity.
 
-The matrices are cut into blocks of rows and columns. Blocks inside the triangle are multiplied as dense blocks, blocks
-outside are skipped: half of the multiplications of the dense product, and no copy of the matrix with zeros. A block on
-the diagonal is half structural zeros, which are written out. ``0 * NaN`` is corrected in a branch that runs only if the
-other factor has an element that is not finite.
+The triangles are cut into strips of rows, or of columns if the triangle is on the right. A strip is multiplied without its part outside
+the triangle, except for the structural zeros next to the diagonal, which are written out. ``0 * NaN`` is corrected in a branch that runs
+only if the other factor has an element that is not finite.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from jax import lax
 
 from ..._numerics import packed_triangles as triangles
 from ..._numerics.absorbing import absorbing_product
+from ..._numerics.determinants import any_of_all
 from ..._numerics.symbolic import is_symbolic
 
 if TYPE_CHECKING:
@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 
     Interval: TypeAlias = tuple[int, int]
 
-_BLOCKS = 8
-_SMALLEST = 128
+# The largest number of strips, for fewer than `_FEW` vectors and for matrices, and the smallest strip. More strips take longer to compile.
+_STRIPS_FOR_VECTORS = 4
+_FEW = 8
+_STRIPS = 8
+_SMALLEST = 256
+
+# The rows and columns of a block in the loop for factors that are not finite.
+_BLOCK = 128
 
 
 def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) -> Array:
@@ -47,64 +53,38 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     Array, (..., m, n)
         If both are triangles of the same side, only that triangle is computed; the rest is zero.
     """
-    if side_a is not None and side_b is not None:
-        return _two_triangles(a, b, side_a, side_b)
-    (m, k), n = a.shape[-2:], b.shape[-1]
-    size = _block_size(m, k)
-    rows = _cuts(m, m if side_a is None else size)
-    columns = _cuts(n, n if side_b is None else size)
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    plain: dict[tuple[Interval, Interval], Interval] = {}
-    masked: dict[tuple[Interval, Interval], list[Interval]] = {}
-    for r in rows:
-        full_a, edge_a = _parts(side_a, r[0], size, k)
-        for c in columns:
-            full_b, edge_b = _parts(None if side_b is None else not side_b, c[0], size, k)
-            plain[r, c] = _intersection(full_a, full_b)
-            edges = dict.fromkeys(e for e in (edge_a, edge_b) if e[0] < e[1])
-            # An edge counts if the other factor is full or has an edge itself.
-            masked[r, c] = [e for e in edges if _covers(full_a, edge_a, e) and _covers(full_b, edge_b, e)]
-    corrections = iter(_edges(a, b, side_a, side_b, masked))
-    lines = []
-    for r in rows:
-        line = []
-        for c in columns:
-            start, stop = plain[r, c]
-            terms = [next(corrections) for _ in masked[r, c]]
-            if start < stop:
-                terms.append(a[..., r[0] : r[1], start:stop] @ b[..., start:stop, c[0] : c[1]])
-            block = sum(terms[1:], terms[0]) if terms else jnp.zeros((), a.dtype)
-            line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
-        lines.append(jnp.concatenate(line, axis=-1))
-    return jnp.concatenate(lines, axis=-2)
-
-
-def _two_triangles(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
-    """Multiply two triangles, with few products, since the number of operations determines the compilation time."""
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         return _strips(a, b, side_a, side_b)
-    finite = jnp.all(jnp.isfinite(triangles.triangle(a, side_a))) & jnp.all(jnp.isfinite(triangles.triangle(b, side_b)))
+    factors = (a, side_a, side_b is not None), (b, side_b, side_a is not None)
+    finite = jnp.array(True)
+    for x, side, meets_zeros in factors:
+        if meets_zeros:
+            finite &= jnp.all(jnp.isfinite(x if side is None else triangles.triangle(x, side)))
+    # The product is outside of the branches, where XLA uses all threads. Zeros instead of NaN keep its derivatives finite.
+    plain = _strips(*(jnp.where(finite, x, 0) if meets_zeros else x for x, _, meets_zeros in factors), side_a, side_b)
+    # Reverse mode must not keep intermediate results of the branch that seldom runs.
+    absorbing = jax.checkpoint(functools.partial(_absorbing_product, side_a=side_a, side_b=side_b))
     product: Array = lax.cond(
-        finite, lambda: _strips(a, b, side_a, side_b), lambda: _absorbing_product(a, b, side_a, side_b)
+        any_of_all(~finite), lambda a, b, _: absorbing(a, b), lambda _, __, plain: plain, a, b, plain
     )
     return product
 
 
-def _strips(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
-    """Multiply blocks of rows and blocks of columns, each without the part outside the triangle."""
+def _strips(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Array:
+    """Multiply strips of rows and strips of columns, each without the part outside the triangle."""
     m, n = a.shape[-2], b.shape[-1]
-    size = _block_size(*a.shape[-2:], n)
-    columns = _cuts(n, size)
-    right = [_strip(b[..., :, c[0] : c[1]].mT, not side_b, c) for c in columns]
+    size = _strip_size(*a.shape[-2:], n)
+    columns = _cuts(n, n if side_b is None else size)
+    right = [_strip(b, side_b, c, of_rows=False) for c in columns]
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     lines = []
-    for r in _cuts(m, size):
-        x, at_x = _strip(a[..., r[0] : r[1], :], side_a, r)
+    for r in _cuts(m, m if side_a is None else size):
+        x, at_x = _strip(a, side_a, r, of_rows=True)
         line = []
         for c, (y, at_y) in zip(columns, right, strict=True):
-            start, stop = max(at_x, at_y), min(at_x + x.shape[-1], at_y + y.shape[-1])
+            start, stop = max(at_x, at_y), min(at_x + x.shape[-1], at_y + y.shape[-2])
             if start < stop:
-                block = x[..., start - at_x : stop - at_x] @ y[..., start - at_y : stop - at_y].mT
+                block = x[..., start - at_x : stop - at_x] @ y[..., start - at_y : stop - at_y, :]
             else:
                 block = jnp.zeros((), a.dtype)
             line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
@@ -112,31 +92,47 @@ def _strips(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
     return jnp.concatenate(lines, axis=-2)
 
 
-def _strip(x: Array, side: bool, rows: Interval) -> tuple[Array, int]:
-    """Return what is read of some rows of a matrix, with zeros next to the diagonal, and the first column of it."""
-    k = x.shape[-1]
-    start, stop = (0, min(rows[1], k)) if side else (min(rows[0], k), k)
-    return triangles.triangle(x[..., start:stop], side, 0, rows[0] - start), start
+def _strip(x: Array, side: bool | None, strip: Interval, of_rows: bool) -> tuple[Array, int]:
+    """Return what is read of some rows (or columns) of a matrix, with zeros next to the diagonal, and its first column (or row)."""
+    if side is None:
+        return x, 0
+    first, last = strip
+    k = x.shape[-1 if of_rows else -2]
+    start, stop = (0, min(last, k)) if side == of_rows else (min(first, k), k)
+    part = x[..., first:last, start:stop] if of_rows else x[..., start:stop, first:last]
+    return triangles.triangle(part, side, 0, first - start if of_rows else start - first), start
 
 
-def _absorbing_product(a: Array, b: Array, side_a: bool, side_b: bool) -> Array:
+def _absorbing_product(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Array:
     """Do the same if structural zeros meet NaN or infinity: block after block, in a loop that compiles one of them."""
     m, n = a.shape[-2], b.shape[-1]
     if is_symbolic(m * n):
-        return absorbing_matmul(a, triangles.mask(a.shape, side_a), b, triangles.mask(b.shape, side_b))
-    size = _block_size(m, n)
-    rows, columns = max(1, -(-m // size)), max(1, -(-n // size))
-    a = jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, rows * size - m), (0, 0)])
-    b = jnp.pad(b, [(0, 0)] * (b.ndim - 1) + [(0, columns * size - n)])
+        return _absorbing_block(a, _mask(a, side_a), b, _mask(b, side_b))
+    (rows, size_m), (columns, size_n) = _starts(m), _starts(n)
 
-    def block(which: Array) -> Array:
-        i, j = which // columns * size, which % columns * size
-        x, y = lax.dynamic_slice_in_dim(a, i, size, -2), lax.dynamic_slice_in_dim(b, j, size, -1)
-        return absorbing_matmul(x, triangles.mask(x.shape, side_a, i), y, triangles.mask(y.shape, side_b, -j))
+    def block(start: tuple[Array, Array]) -> Array:
+        i, j = start
+        x, y = lax.dynamic_slice_in_dim(a, i, size_m, -2), lax.dynamic_slice_in_dim(b, j, size_n, -1)
+        return _absorbing_block(x, _mask(x, side_a, i), y, _mask(y, side_b, -j))
 
-    blocks = lax.map(block, jnp.arange(rows * columns))
-    blocks = jnp.moveaxis(blocks.reshape(rows, columns, *blocks.shape[1:]), (0, 1), (-4, -2))
-    return blocks.reshape(*blocks.shape[:-4], rows * size, columns * size)[..., :m, :n]
+    lines = lax.map(lambda i: _joined(lax.map(lambda j: block((i, j)), columns), n, -1), rows)
+    return _joined(lines, m, -2)
+
+
+def _starts(n: int) -> tuple[Array, int]:
+    """Return where the blocks of ``0, …, n`` start, and their size. The last one overlaps the block before it."""
+    size = min(n, _BLOCK)
+    return jnp.minimum(jnp.arange(max(1, -(-n // max(1, size)))) * size, n - size), size
+
+
+def _joined(blocks: Array, n: int, axis: int) -> Array:
+    """Join the blocks of `_starts` along one of the last two axes."""
+    size, axis = blocks.shape[axis], blocks.ndim - 1 + axis
+    length = (blocks.shape[0] - 1) * size
+    whole = jnp.moveaxis(blocks[:-1], 0, axis)
+    whole = whole.reshape(*whole.shape[:axis], length, *whole.shape[axis + 2 :])
+    last = lax.slice_in_dim(blocks[-1], length + size - n, None, axis=axis)
+    return jnp.concatenate([whole, last], axis=axis)
 
 
 def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Sequence[int], columns: int) -> Array:
@@ -167,10 +163,11 @@ def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Se
     return total
 
 
-def _block_size(*lengths: int) -> int:
-    if any(map(is_symbolic, lengths)):
-        return functools.reduce(jax.core.max_dim, lengths)  # one block
-    return max(_SMALLEST, -(-max(lengths) // _BLOCKS))
+def _strip_size(m: int, k: int, n: int) -> int:
+    """Return the number of rows or columns of a strip for the product of (m, k) and (k, n)."""
+    if any(map(is_symbolic, (m, k, n))):
+        return functools.reduce(jax.core.max_dim, (k, n), m)  # one strip
+    return max(_SMALLEST, -(-max(m, k, n) // (_STRIPS_FOR_VECTORS if min(m, n) < _FEW else _STRIPS)))
 
 
 def _cuts(n: int, size: int) -> list[Interval]:
@@ -180,69 +177,27 @@ def _cuts(n: int, size: int) -> list[Interval]:
     return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
 
 
-def _parts(side: bool | None, first: int, size: int, k: int) -> tuple[Interval, Interval]:
-    """Return the intervals of the contracted axis where a block of rows is full, and where the diagonal crosses it.
-
-    The intervals end at block boundaries, so that the intervals of both factors are equal or disjoint.
-    """
-    start, stop = min(first, k), min(first + size, k)
-    if side is None:
-        return (0, k), (0, 0)
-    return ((0, start) if side else (stop, k)), (start, stop)
+def _mask(x: Array, side: bool | None, offset: int | Array = 0) -> Array | None:
+    """Return the mask of a triangle; None if the whole matrix is read."""
+    return None if side is None else triangles.mask(x.shape, side, offset)
 
 
-def _intersection(one: Interval, other: Interval) -> Interval:
-    return max(one[0], other[0]), min(one[1], other[1])
-
-
-def _covers(full: Interval, edge: Interval, interval: Interval) -> bool:
-    return interval == edge or (full[0] <= interval[0] and interval[1] <= full[1])
-
-
-def _edges(
-    a: Array,
-    b: Array,
-    side_a: bool | None,
-    side_b: bool | None,
-    masked: dict[tuple[Interval, Interval], list[Interval]],
-) -> tuple[Array, ...]:
-    """Return the products of blocks that the diagonal crosses."""
-    pairs = []
-    for (r, c), edges in masked.items():
-        for start, stop in edges:
-            block_a, block_b = a[..., r[0] : r[1], start:stop], b[..., start:stop, c[0] : c[1]]
-            mask_a = _crossed(side_a, r, (start, stop))
-            mask_b = _crossed(side_b, (start, stop), c)
-            pairs.append((block_a, mask_a, block_b, mask_b))
-    if not pairs:
-        return ()
-
-    def simple() -> tuple[Array, ...]:
-        return tuple(_select(x, p) @ _select(y, q) for x, p, y, q in pairs)
-
-    if not jnp.issubdtype(a.dtype, jnp.inexact):
-        return simple()
-    finite = jnp.array(True)
-    for x, p, y, q in pairs:  # structural zeros of one factor meet entries of the other
-        finite &= True if q is None else jnp.all(jnp.isfinite(_select(x, p)))
-        finite &= True if p is None else jnp.all(jnp.isfinite(_select(y, q)))
-    products: tuple[Array, ...] = lax.cond(finite, simple, lambda: tuple(absorbing_matmul(*pair) for pair in pairs))
-    return products
-
-
-def _crossed(side: bool | None, rows: Interval, columns: Interval) -> Array | None:
-    """Return the triangle within a block as a mask; None if the whole block is read."""
-    if side is None or rows != columns and (rows[0] >= columns[1] or rows[1] <= columns[0]):
-        return None
-    shape = (rows[1] - rows[0], columns[1] - columns[0])
-    return triangles.mask(shape, side, rows[0] - columns[0])
-
-
-def _select(x: Array, mask: Array | None) -> Array:
-    return x if mask is None else jnp.where(mask, x, 0)
-
-
-def absorbing_matmul(a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> Array:
+def _absorbing_block(a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> Array:
     """Multiply matrices with structural zeros outside masks (None: no zeros); these zeros absorb NaN and infinity."""
-    stored = (jnp.broadcast_to(True if m is None else m, x.shape) for x, m in ((a, mask_a), (b, mask_b)))
-    return absorbing_product(jnp.matmul, _select(a, mask_a), next(stored), _select(b, mask_b), next(stored))
+    factors = (a, mask_a), (b, mask_b)
+    a, b = (x if mask is None else jnp.where(mask, x, 0) for x, mask in factors)
+    if mask_b is None and mask_a is not None and not is_symbolic(b.shape[-1]) and b.shape[-1] == 1:
+        return _absorbing_rows(a, mask_a, b[..., None, :, 0])
+    stored = (jnp.broadcast_to(True if mask is None else mask, x.shape) for x, mask in factors)
+    return absorbing_product(jnp.matmul, a, next(stored), b, next(stored))
+
+
+def _absorbing_rows(a: Array, mask: Array, row: Array) -> Array:
+    """Return ``sum(a * row)`` over the mask in each row of a, a product with one vector: a smaller program than products of matrices."""
+
+    def total(a: Array, row: Array) -> Array:
+        return jnp.sum(jnp.where(mask, a * row, 0), axis=-1, keepdims=True)
+
+    plain = total(*(jnp.where(jnp.isfinite(x), x, 0) for x in (a, row)))
+    whole = lax.stop_gradient(total(a, row))  # as in `absorbing_product`
+    return plain + jnp.where(jnp.isfinite(whole), 0, whole)

@@ -136,6 +136,7 @@ def test_an_off_diagonal_entry_counts_twice():
 def test_blockwise_products_absorb(sides, shape, special, monkeypatch):
     """Against the sum of all products of stored entries."""
     monkeypatch.setattr(triangular_products, "_SMALLEST", 3)
+    monkeypatch.setattr(triangular_products, "_BLOCK", 3)
     m, k, n = shape
     a, b = random(2, m, k), random(k, n, seed=1)
     if special:
@@ -152,6 +153,33 @@ def test_blockwise_products_absorb(sides, shape, special, monkeypatch):
     a, b = np.where(masks[0], a, NAN), np.where(masks[1], b, NAN)
     got = jax.jit(triangular_products.matmul, static_argnums=(2, 3))(a, b, *sides)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("side", [True, False])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_derivatives_of_products_with_infinite_vectors(side, columns):
+    """Neither structural zeros, nor the other half, nor infinite sums have a derivative."""
+    keep = np.tril if side else np.triu
+    a = np.where(keep(np.ones((4, 4), bool)), random(4, 4), NAN)
+    v = random(4, columns, seed=1)
+    v[2] = np.inf
+
+    def total(a, v):
+        rows = triangular_products.matmul(a, v, side)
+        return jnp.sum(jnp.where(jnp.isfinite(rows), rows, 0.0))
+
+    by_a, by_v = jax.jit(jax.grad(total, (0, 1)))(a, v)
+    reached = keep(np.ones((4, 4)))[:, 2] == 0  # the rows that do not meet the infinite entry
+    np.testing.assert_allclose(np.asarray(by_v), np.tile(keep(np.nan_to_num(a))[reached].sum(0)[:, None], columns))
+    expected = keep(np.tile(np.where(np.isinf(v), 0, v).sum(1), (4, 1))) * reached[:, None]
+    np.testing.assert_allclose(np.asarray(by_a), expected, atol=1e-14)
+
+
+def test_mapped_products_have_one_branch():
+    """Under `vmap` a condition for each matrix would compute both branches."""
+    product = jax.vmap(lambda a, v: triangular_products.matmul(a, v, True))
+    program = jax.jit(product).lower(jnp.ones((2, 4, 4)), jnp.ones((2, 4, 1))).as_text()
+    assert "stablehlo.case" in program or "stablehlo.if" in program
 
 
 # ---- what comes out --------------------------------------------------------------------------------------------------
