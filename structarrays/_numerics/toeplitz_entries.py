@@ -224,26 +224,50 @@ def _with_special_values(
         part = functools.partial(_with_special_values, first, shape)
         (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
         return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
-    kinds_of_values, kinds_of_x = kinds_of(values), jnp.where(stored, kinds_of(x), _ABSENT)
+    kinds_of_x = jnp.where(stored, kinds_of(x), _ABSENT)
 
     # XLA reserves the memory of this branch in every call. The allocator maps blocks above 32 MB again each time, which
-    # takes as long as a transform. So the pairs are counted one after the other, with transforms that need little
-    # memory. The finite part (hence its odd condition) follows.
-    def count(step: jax.Array, found: jax.Array) -> jax.Array:
-        left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
-        v, w = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
-        return found | jnp.where(convolved(first, shape, v, w, by_one_transform) > 0.5, outcome, jnp.int8(0))
+    # takes as long as a transform. So the transforms need little memory.
+    def product(values: jax.Array, x: jax.Array) -> jax.Array:
+        return convolved(first, shape, values, x, by_one_transform)
 
-    found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
-    done = found[..., :1] >= 0
-    values, x = (jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x))
-    return with_outcomes(found, convolved(first, shape, values, x))
+    return with_outcomes(product, values, x, kinds_of(values), kinds_of_x, (*x.shape[:-1], shape[0]))
 
 
-def with_outcomes(found: jax.Array, finite: jax.Array) -> jax.Array:
-    """Combine sums of the finite terms with bits for +inf (1), -inf (2) and NaN (4) among the terms."""
-    # The sum of both infinities is NaN.
-    result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
+def with_outcomes(
+    product: Callable[[jax.Array, jax.Array], jax.Array],
+    a: jax.Array,
+    b: jax.Array,
+    kinds_a: jax.Array,
+    kinds_b: jax.Array,
+    shape: Shape,
+) -> jax.Array:
+    """Return a product with the NaN and infinities of its terms.
+
+    Parameters
+    ----------
+    product : callable
+        Of finite real arrays like `a` and `b`. If they are zeros and ones, it counts the pairs of ones.
+    a, b : jax.Array
+    kinds_a, kinds_b : jax.Array
+        `kinds_of` them.
+    shape : tuple of int
+        The shape of the product.
+    """
+    a, b = (jnp.where(jnp.isfinite(x), x, 0) for x in (a, b))
+
+    # A loop, which compiles one product: it counts the pairs, and multiplies the finite parts in its last step.
+    def step(index: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        left, right, outcome = (entry_of((*column, 0), index) for column in zip(*SPECIAL_PAIRS, strict=True))
+        sides = (left, kinds_a, a), (right, kinds_b, b)
+        counted = index < len(SPECIAL_PAIRS)
+        result = product(*(jnp.where(counted, ((mask >> kinds) & 1).astype(x.dtype), x) for mask, kinds, x in sides))
+        return state[0] | jnp.where(result > 0.5, outcome, jnp.int8(0)), result
+
+    start = jnp.zeros(shape, jnp.int8), jnp.zeros(shape, a.dtype)
+    found, result = lax.fori_loop(0, len(SPECIAL_PAIRS) + 1, step, start)
+    # Bits for +inf (1), -inf (2) and NaN (4) among the terms. The sum of both infinities is NaN.
+    result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, result))
     return jnp.where(found >= 3, jnp.nan, result)
 
 
@@ -263,10 +287,10 @@ def entry_of(numbers: Sequence[int], index: jax.Array) -> jax.Array:
     The list is not an array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and
     `custom_vmap` rejects that.
     """
-    words = [sum(number << 6 * i for i, number in enumerate(numbers[k : k + 5])) for k in range(0, len(numbers), 5)]
+    words = [sum(number << 6 * i for i, number in enumerate(numbers[k : k + 4])) for k in range(0, len(numbers), 4)]
     index = lax.convert_element_type(index, jnp.int32)
-    word = lax.select_n(index // 5, *map(jnp.int32, words))
-    return ((word >> 6 * (index % 5)) & 63).astype(jnp.int8)
+    word = lax.select_n(index >> 2, *map(jnp.int32, words))  # with shifts, since XLA compiles divisions apart
+    return ((word >> 6 * (index & 3)) & 63).astype(jnp.int8)
 
 
 def _bits(*kinds: int) -> int:

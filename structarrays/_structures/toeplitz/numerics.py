@@ -20,7 +20,7 @@ from jax import lax
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.bands import diagonal_length
 from ..._numerics.flags import custom_jvp
-from ..._numerics.toeplitz_entries import SPECIAL_PAIRS, convolved, elements, entry_of, kinds_of, with_outcomes
+from ..._numerics.toeplitz_entries import convolved, elements, kinds_of, with_outcomes
 
 if TYPE_CHECKING:
     import jax
@@ -118,16 +118,9 @@ def _with_special_values(
         part = functools.partial(_with_special_values, *settings)
         (c, d), (e, f) = (a.real, a.imag), (b.real, b.imag)
         return lax.complex(part(c, e) - part(d, f), part(c, f) + part(d, e))
-    kinds_of_a, kinds_of_b = kinds_of(a), kinds_of(b)
-
-    def count(step: jax.Array, found: jax.Array) -> jax.Array:
-        left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
-        pair = (((mask >> kinds) & 1).astype(a.dtype) for mask, kinds in ((left, kinds_of_a), (right, kinds_of_b)))
-        return found | jnp.where(_finite(*settings, *pair) > 0.5, outcome, jnp.int8(0))
-
     batch = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*batch, shape_a[0], shape_b[1]), jnp.int8))
-    return with_outcomes(found, _finite(*settings, *(jnp.where(jnp.isfinite(v), v, 0) for v in (a, b))))
+    shape = (*batch, shape_a[0], shape_b[1])
+    return with_outcomes(functools.partial(_finite, *settings), a, b, kinds_of(a), kinds_of(b), shape)
 
 
 def banded_product(
