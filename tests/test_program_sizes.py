@@ -85,6 +85,12 @@ PROGRAMS = {
     "triangle times a vector": (lambda a, b: a @ b, triangle, 130),
     "triangle times a matrix": (lambda a, b: a @ (b[:, None] * jnp.ones(64)), triangle, 230),
     "triangle times a triangle": (lambda a, b: a @ a, triangle, 330),
+    "Toeplitz": (solution, lambda: sa.Toeplitz(0.5 ** np.arange(N)), 700),
+    "Toeplitz, several columns": (
+        lambda a, b: solution(a, jnp.stack(3 * [b], -1)),
+        lambda: sa.Toeplitz(0.5 ** np.arange(N)),
+        950,
+    ),
     "Toeplitz and low rank": (solution, toeplitz_and_low_rank, 6500),
     "diagonal and low rank": (solution, diagonal_and_low_rank, 450),
     "inverse of a diagonal and low rank": (lambda a, b: sa.linalg.inv(a), diagonal_and_low_rank, 300),

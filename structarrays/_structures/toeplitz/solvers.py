@@ -28,8 +28,8 @@ from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import are_allowed
-from ..._numerics.symbolic import is_symbolic
-from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
+from ..._numerics.symbolic import is_symbolic, smaller
+from ..composite.dense_fallback import is_replaceable, numbers_or_dense, solution_or_dense
 from ..composite.det_by_slogdet import det_by_slogdet
 from ..composite.estimates import probes
 from ..composite.inverse import checked_inverse, stays_inverse
@@ -54,6 +54,9 @@ _ACCEPTED = 8
 
 The recursion has residuals of 1 to 7 rounding errors for well-conditioned matrices of up to 4096 rows, and each step repeats it.
 """
+
+_ELIMINATED = 1024
+"""Up to this size a dense factorization takes at most twice the time of elimination in Toeplitz form, and is compiled in a fifth of it."""
 
 _ERROR = 1000
 """The largest backward error of an elimination, in rounding errors, for which its determinant is accepted."""
@@ -84,7 +87,18 @@ def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     remark(_explanation(x, b))
     if b.shape[-1] <= _FEW and (not _is_definite(x) or b.shape[-2] >= LARGE):
         return by_equation(x, b, *(functools.partial(_few, x.assumptions, v) for v in (values, values[..., ::-1])))
-    return _solve_by(toeplitz_elimination.columns(values, _is_definite(x)), x, b)
+    return _solve_by(_columns(x), x, b)
+
+
+def _columns(x: Toeplitz) -> toeplitz_elimination.Columns:
+    return toeplitz_elimination.columns(
+        lax.stop_gradient(covering(x).values), _is_definite(x), eliminates=not _has_dense_fallback(x)
+    )
+
+
+def _has_dense_fallback(x: Toeplitz) -> bool:
+    """Return whether the dense form follows at once if Levinson's recursion fails, rather than elimination."""
+    return not smaller(_ELIMINATED, x.shape[-1]) and is_replaceable(x)
 
 
 def _is_inverted(x: Toeplitz) -> bool:
@@ -96,7 +110,7 @@ def _is_inverted(x: Toeplitz) -> bool:
 def solvers_by_columns(x: Toeplitz) -> tuple[Solver, Solver]:
     """Return solvers for the matrix and its transpose, which share one inverse."""
     remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
-    columns = toeplitz_elimination.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
+    columns = _columns(x)
 
     def solver(solve: Solver) -> Solver:
         def run(data: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -115,13 +129,14 @@ def _explanation(x: Toeplitz, b: jax.Array) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
     if definite:
         directly = "the recursion of Levinson, as it is assumed positive definite; O(n**2)"
-    elif not are_allowed():
-        directly = "elimination with pivots after Fourier transforms, as the matrix is general; O(n**2)"
     else:
-        directly = (
-            "the recursion of Levinson in SciPy (on a CPU), if the residual is small, and elimination with pivots after Fourier transforms "
-            "if it is not, as the matrix is general; O(n**2)"
-        )
+        otherwise, cost = "elimination with pivots after Fourier transforms", "O(n**2)"
+        if _has_dense_fallback(x):
+            otherwise, cost = f"the dense form (up to {_ELIMINATED} rows)", "O(n**3)"
+        directly = f"{otherwise}, as the matrix is general; {cost}"
+        if are_allowed():
+            recursion = "the recursion of Levinson in SciPy (on a CPU), if the residual is small"
+            directly = f"{recursion}, and {otherwise} if it is not, as the matrix is general; O(n**2)"
     if not large:
         return directly
     tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
@@ -141,6 +156,8 @@ def _few_together(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> 
         return toeplitz(values, 1 - n, (n, n)).assuming(assumptions)
 
     def by_inverse(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        if _has_dense_fallback(matrix(values)):
+            return solution_or_dense(matrix(values), b, jnp.full_like(b, jnp.nan), jnp.array(False))
         columns = toeplitz_elimination.factor(values, definite).columns
         return _refined(matrix(values), columns, toeplitz_elimination.times_inverse, b)
 
@@ -293,7 +310,17 @@ def _has_many_columns(x: Toeplitz, b: Array) -> bool:
     return factorization + 2 * n * k <= 2 * _COLUMN * k * math.log2(max(2, n))
 
 
-@by_form(inv, slogdet, det, of=Toeplitz, when=is_solved_as_dense)
+_DETERMINED_AS_DENSE = 512
+"""Up to this size the determinant of a general matrix takes no longer in dense form, and is compiled in an eighth of the time."""
+
+
+def _is_determined_as_dense(x: Toeplitz) -> bool:
+    general = not (_is_definite(x) or is_narrow(x) or is_triangular(x))
+    return is_solved_as_dense(x) or (general and not smaller(_DETERMINED_AS_DENSE, x.shape[-1]))
+
+
+@by_form(slogdet, det, of=Toeplitz, when=_is_determined_as_dense)
+@by_form(inv, of=Toeplitz, when=is_solved_as_dense)
 @by_form(solve, of=Toeplitz, when=lambda x, b: is_solved_as_dense(x) or _has_many_columns(x, b))
 def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
     """Return the dense form, which solves small matrices, and linear systems with many right-hand sides."""

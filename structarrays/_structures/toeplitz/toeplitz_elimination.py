@@ -87,7 +87,7 @@ def factor(values: jax.Array, positive_definite: bool) -> Factors:
     return Factors(_scaled_back(columns, exponent), sign, logabsdet, error)
 
 
-def columns(values: jax.Array, positive_definite: bool) -> Columns:
+def columns(values: jax.Array, positive_definite: bool, *, eliminates: bool = True) -> Columns:
     """Return the columns that determine the inverse, without the determinant.
 
     This takes less time than `factor`. A large positive definite matrix is inverted by conjugate gradients, in ``O(n
@@ -100,15 +100,18 @@ def columns(values: jax.Array, positive_definite: bool) -> Columns:
     ----------
     values, positive_definite
         As for `factor`.
+    eliminates : bool
+        Whether elimination follows if the recursion fails for a general matrix. Otherwise both columns are then NaN.
     """
     n = (values.shape[-1] + 1) // 2
     if positive_definite and n < toeplitz_iterations.LARGE:
         return factor(values, positive_definite).columns
-    run = functools.partial(_columns, positive_definite) if n >= toeplitz_iterations.LARGE else _columns_by_recursion
+    method = _columns if n >= toeplitz_iterations.LARGE else _columns_by_recursion
+    run = functools.partial(method, positive_definite=positive_definite, eliminates=eliminates)
     return Columns(*mapped_together(lambda values: tuple(run(values)), (True, True, True))(values))
 
 
-def _columns(positive_definite: bool, values: jax.Array) -> Columns:
+def _columns(values: jax.Array, positive_definite: bool, eliminates: bool) -> Columns:
     unit, *_ = first_column_and_row(values)
     x, ok = iterated_if_hermitian(values, unit[..., None], positive_definite)
     x = x[..., 0]
@@ -119,13 +122,13 @@ def _columns(positive_definite: bool, values: jax.Array) -> Columns:
     def directly(values: jax.Array, _: jax.Array) -> Columns:
         if positive_definite:
             return factor(values, positive_definite).columns
-        return _columns_by_recursion(values)
+        return _columns_by_recursion(values, positive_definite, eliminates)
 
     found: Columns = lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
     return found
 
 
-def _columns_by_recursion(values: jax.Array) -> Columns:
+def _columns_by_recursion(values: jax.Array, positive_definite: bool, eliminates: bool) -> Columns:
     scaled, exponent = _scaled(values)
     unit, s, _ = first_column_and_row(scaled)
     solutions = toeplitz_recursion.solve(scaled, jnp.stack([unit, s], axis=-1))
@@ -141,8 +144,11 @@ def _columns_by_recursion(values: jax.Array) -> Columns:
         columns = Columns(found[..., 0], found[..., 1], jnp.ones(found.shape[:-2], bool))
         return _scaled_back(columns, exponent)
 
-    def directly(values: jax.Array, _: jax.Array) -> Columns:
-        return factor(values, False).columns
+    def directly(values: jax.Array, found: jax.Array) -> Columns:
+        if eliminates:
+            return factor(values, positive_definite).columns
+        missing = jnp.full_like(found[..., 0], jnp.nan)
+        return Columns(missing, missing, jnp.zeros(found.shape[:-2], bool))
 
     chosen: Columns = lax.cond(jnp.all(small), accepted, directly, values, found)
     return chosen

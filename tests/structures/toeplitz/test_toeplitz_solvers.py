@@ -15,6 +15,13 @@ from structarrays._structures.toeplitz import toeplitz_elimination
 pytestmark = pytest.mark.costly
 
 N = 300  # above the size up to which the dense form is solved
+POLICIES = ["allow", "error"]  # if the recursion fails: the dense form, or elimination
+
+
+@pytest.fixture(autouse=True)
+def _determinants_by_elimination(monkeypatch):
+    """Compute determinants of all sizes above 256 by elimination, which is meant for larger ones."""
+    monkeypatch.setattr(toeplitz_solvers, "_DETERMINED_AS_DENSE", 0)
 
 
 def kac_murdock_szego(n, rho):
@@ -379,6 +386,26 @@ def test_what_is_too_badly_conditioned_is_solved_by_the_dense_form():
 # ---- Levinson's recursion in SciPy ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [512, 513])
+def test_the_form_of_determinants(n, monkeypatch):
+    monkeypatch.undo()
+    T = sa.Toeplitz(*random(n, diagonal=40.0))
+    log = sa.explain(sa.linalg.slogdet, T)
+    assert ("dense form" in str(log)) == (n == 512)
+    assert "0 densifications" in str(log)
+
+
+@pytest.mark.parametrize("n", [1024, 1025])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_fallback_of_the_recursion(n, columns):
+    T = sa.Toeplitz(*random(n, diagonal=40.0))
+    log = sa.explain(sa.linalg.solve, T, sa.ones((n, columns)))
+    assert ("the dense form (up to 1024 rows) if it is not" in log.events[0].remark) == (n == 1024)
+    with sa.densify("error"):
+        log = sa.explain(sa.linalg.solve, T, sa.ones((n, columns)))
+    assert "elimination with pivots" in log.events[0].remark
+
+
 @pytest.mark.parametrize(("diagonal", "accepted"), [(40.0, True), (0.0, False)])
 def test_a_recursion_is_accepted_if_its_residual_is_small(diagonal, accepted):
     c, r = random(N, diagonal=diagonal)
@@ -396,27 +423,31 @@ def test_a_recursion_is_accepted_if_its_residual_is_small(diagonal, accepted):
 
 @pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize("columns", [1, 2, 3])
-def test_backward_errors_are_small_on_both_paths(name, columns):
-    """Of the recursion, and of the elimination that replaces it."""
+@pytest.mark.parametrize("policy", POLICIES)
+def test_backward_errors_are_small_on_all_paths(name, columns, policy):
+    """Of the recursion, and of the dense form or the elimination that replaces it."""
     T, dense = arrays(name, False)
     b = np.random.default_rng(2).normal(size=(len(dense), columns)).astype(dense.dtype)
-    for a, matrix in ((T, dense), (T.mT, dense.T)):
-        x = np.asarray(jax.jit(sa.linalg.solve)(a, sa.asarray(b)))
-        assert backward_error(matrix, x, b) <= 8 * np.finfo(float).eps
+    with sa.densify(policy):
+        for a, matrix in ((T, dense), (T.mT, dense.T)):
+            x = np.asarray(jax.jit(sa.linalg.solve)(a, sa.asarray(b)))
+            assert backward_error(matrix, x, b) <= 8 * np.finfo(float).eps
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-def test_one_matrix_of_a_batch_without_a_recursion(columns):
+@pytest.mark.parametrize("policy", POLICIES)
+def test_one_matrix_of_a_batch_without_a_recursion(columns, policy):
     """The first leading minor of the second matrix vanishes, so the recursion divides by zero."""
     c, r = (np.stack([random(N, diagonal=d)[i] for d in (40.0, 0.0, 50.0)]) for i in (0, 1))
     b = np.random.default_rng(3).normal(size=(3, N, columns))
     dense = np.stack([scipy.linalg.toeplitz(*pair) for pair in zip(c, r, strict=True)])
     expected = np.linalg.solve(dense, b)
-    for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve), jax.vmap(sa.linalg.solve)):
-        x = np.asarray(solve(sa.Toeplitz(c, r), sa.asarray(b)))
-        np.testing.assert_allclose(x, expected, rtol=1e-8, atol=1e-8)
-    one = np.asarray(jax.vmap(sa.linalg.solve, (None, 0))(sa.Toeplitz(c[0], r[0]), sa.asarray(b)))
-    np.testing.assert_allclose(one, np.linalg.solve(dense[0], b), rtol=1e-9, atol=1e-9)
+    with sa.densify(policy):
+        for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve), jax.vmap(sa.linalg.solve)):
+            x = np.asarray(solve(sa.Toeplitz(c, r), sa.asarray(b)))
+            np.testing.assert_allclose(x, expected, rtol=1e-8, atol=1e-8)
+        one = np.asarray(jax.vmap(sa.linalg.solve, (None, 0))(sa.Toeplitz(c[0], r[0]), sa.asarray(b)))
+        np.testing.assert_allclose(one, np.linalg.solve(dense[0], b), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -442,7 +473,8 @@ def test_scales_of_general_matrices(scale):
 
 
 @pytest.mark.parametrize("diagonal", [40.0, 0.0])
-def test_derivatives_on_both_paths(diagonal):
+@pytest.mark.parametrize("policy", POLICIES)
+def test_derivatives_on_all_paths(diagonal, policy):
     c, r = random(N, diagonal=diagonal)
     b = np.random.default_rng(6).normal(size=N)
 
@@ -454,7 +486,8 @@ def test_derivatives_on_both_paths(diagonal):
         return jnp.sum(jnp.sin(jnp.linalg.solve(_dense(values), b)))
 
     arguments = tuple(map(jnp.asarray, (c, r, b)))
-    found = jax.jit(jax.grad(structured, (0, 1, 2)))(*arguments)
+    with sa.densify(policy):
+        found = jax.jit(jax.grad(structured, (0, 1, 2)))(*arguments)
     for got, want in zip(found, jax.grad(dense, (0, 1, 2))(*arguments), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
 
@@ -621,9 +654,9 @@ def test_many_columns_are_solved_by_the_dense_form(definite, rng):
     x, b = sa.Toeplitz(c, r), jnp.asarray(rng.normal(size=(n, n)))
     x = sa.assume(x, "positive_definite") if definite else x
     dense = scipy.linalg.toeplitz(c, r)
-    assert "the dense form" in str(sa.explain(sa.linalg.solve, x, b))
-    assert "the dense form" not in str(sa.explain(sa.linalg.solve, x, b[:, :40]))
-    assert "the dense form" not in str(sa.explain(sa.linalg.solve, x, b[:, 0]))
+    assert "the dense form, which" in str(sa.explain(sa.linalg.solve, x, b))
+    assert "the dense form, which" not in str(sa.explain(sa.linalg.solve, x, b[:, :40]))
+    assert "the dense form, which" not in str(sa.explain(sa.linalg.solve, x, b[:, 0]))
     wanted = np.linalg.solve(dense, b)
     with sa.densify("error"):
         for run in (lambda f: f, jax.jit):
