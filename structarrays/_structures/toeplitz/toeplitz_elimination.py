@@ -157,9 +157,12 @@ def _columns_by_recursion(values: jax.Array, positive_definite: bool, eliminates
 def iterated_if_hermitian(values: jax.Array, b: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
     """`iterated`, also for matrices that may not be Hermitian; these take no steps, and have no solution."""
     hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
-    # A zero right-hand side needs no steps.
-    x, ok = iterated(values, jnp.where(hermitian[..., None, None], b, 0))
-    return x, ok & hermitian
+    # The solution for zeros is zero, and says nothing about the matrix: another right-hand side tells whether it is singular.
+    zero = jnp.all(b == 0, axis=(-2, -1), keepdims=True)
+    other = jnp.zeros_like(b).at[..., 0, :].set(1)
+    # Zeros need no steps, if the matrix is not Hermitian.
+    x, ok = iterated(values, jnp.where(hermitian[..., None, None], jnp.where(zero, other, b), 0))
+    return jnp.where(zero, 0, x), ok & hermitian
 
 
 def recursion(values: jax.Array, b: jax.Array) -> jax.Array:

@@ -268,6 +268,17 @@ def test_inverses(name, definite):
     np.testing.assert_allclose(float(sa.linalg.slogdet(X).logabsdet), -np.linalg.slogdet(dense)[1], rtol=1e-9)
 
 
+def test_the_class_of_an_inverse_does_not_depend_on_leading_minors():
+    c, r = random(N, diagonal=0.0)
+    dense = scipy.linalg.toeplitz(c, r)
+    for x, matrix in ((sa.Toeplitz(c, r), dense), (sa.Hankel(c[::-1], r), dense[::-1])):
+        inverse = sa.linalg.inv(x)
+        assert type(inverse) is sa.Inverse
+        np.testing.assert_allclose(
+            np.asarray(inverse @ np.ones(N)), np.linalg.solve(matrix, np.ones(N)), rtol=1e-8, atol=1e-8
+        )
+
+
 @pytest.mark.slow
 def test_the_inverse_of_a_small_one_is_dense():
     c, r = random(40)
