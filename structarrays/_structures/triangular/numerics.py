@@ -55,13 +55,16 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     """
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         return _strips(a, b, side_a, side_b)
-    factors = (a, side_a, side_b is not None), (b, side_b, side_a is not None)
     finite = jnp.array(True)
-    for x, side, meets_zeros in factors:
-        if meets_zeros:
+    for x, side, other in ((a, side_a, side_b), (b, side_b, side_a)):
+        if other is not None:  # structural zeros meet the entries of x
             finite &= jnp.all(jnp.isfinite(x if side is None else triangles.triangle(x, side)))
+
+    def finite_part(x: Array, other: bool | None) -> Array:
+        return x if other is None else jnp.where(finite, x, 0)
+
     # The product is outside of the branches, where XLA uses all threads. Zeros instead of NaN keep its derivatives finite.
-    plain = _strips(*(jnp.where(finite, x, 0) if meets_zeros else x for x, _, meets_zeros in factors), side_a, side_b)
+    plain = _strips(finite_part(a, side_b), finite_part(b, side_a), side_a, side_b)
     # Reverse mode must not keep intermediate results of the branch that seldom runs.
     absorbing = jax.checkpoint(functools.partial(_absorbing_product, side_a=side_a, side_b=side_b))
     product: Array = lax.cond(
@@ -73,7 +76,7 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
 def _strips(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Array:
     """Multiply strips of rows and strips of columns, each without the part outside the triangle."""
     m, n = a.shape[-2], b.shape[-1]
-    size = _strip_size(*a.shape[-2:], n)
+    size = _strip_size(m, a.shape[-1], n)
     columns = _cuts(n, n if side_b is None else size)
     right = [_strip(b, side_b, c, of_rows=False) for c in columns]
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
