@@ -55,7 +55,7 @@ _ACCEPTED = 8
 The recursion has residuals of 1 to 7 rounding errors for well-conditioned matrices of up to 4096 rows, and each step repeats it.
 """
 
-_ELIMINATED = 1024
+_DENSE_FALLBACK = 1024
 """Up to this size a dense factorization takes at most twice the time of elimination in Toeplitz form, and is compiled in a fifth of it."""
 
 _ERROR = 1000
@@ -98,7 +98,7 @@ def _columns(x: Toeplitz) -> toeplitz_elimination.Columns:
 
 def _has_dense_fallback(x: Toeplitz) -> bool:
     """Return whether the dense form follows at once if Levinson's recursion fails, rather than elimination."""
-    return not smaller(_ELIMINATED, x.shape[-1]) and is_replaceable(x)
+    return not smaller(_DENSE_FALLBACK, x.shape[-1]) and is_replaceable(x)
 
 
 def _is_inverted(x: Toeplitz) -> bool:
@@ -132,7 +132,7 @@ def _explanation(x: Toeplitz, b: jax.Array) -> str:
     else:
         otherwise, cost = "elimination with pivots after Fourier transforms", "O(n**2)"
         if _has_dense_fallback(x):
-            otherwise, cost = f"the dense form (up to {_ELIMINATED} rows)", "O(n**3)"
+            otherwise, cost = f"the dense form (up to {_DENSE_FALLBACK} rows)", "O(n**3)"
         directly = f"{otherwise}, as the matrix is general; {cost}"
         if are_allowed():
             recursion = "the recursion of Levinson in SciPy (on a CPU), if the residual is small"

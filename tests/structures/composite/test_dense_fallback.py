@@ -240,7 +240,7 @@ def test_limit_counts_all_matrices_of_a_stack(rng):
 
 @pytest.fixture
 def _by_elimination(monkeypatch):
-    """Compute determinants of small Toeplitz matrices as those of larger ones."""
+    """Compute determinants of Toeplitz matrices by elimination, at any size above 256."""
     monkeypatch.setattr(toeplitz_solvers, "_DETERMINED_AS_DENSE", 0)
 
 

@@ -318,6 +318,7 @@ def test_a_broken_promise(columns):
     assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(definite(c), b))).all()
 
 
+@pytest.mark.each_parameter
 @pytest.mark.parametrize("assumed", [True, False])
 @pytest.mark.parametrize("name", ["ones", "zeros"])
 def test_singular_matrices(name, assumed):

@@ -436,7 +436,7 @@ def test_a_recursion_is_accepted_if_its_residual_is_small(diagonal, accepted):
 @pytest.mark.parametrize("columns", [1, 2, 3])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_backward_errors_are_small_on_all_paths(name, columns, policy):
-    """Of the recursion, and of the dense form or the elimination that replaces it."""
+    """The recursion, the dense form and the elimination solve equally well."""
     T, dense = arrays(name, False)
     b = np.random.default_rng(2).normal(size=(len(dense), columns)).astype(dense.dtype)
     with sa.densify(policy):
