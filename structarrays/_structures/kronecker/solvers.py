@@ -36,7 +36,7 @@ from ..._functions.linalg import (  # fmt: skip
 from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, kronecker_factors
-from ..._numerics.symbolic import as_number, is_symbolic, power
+from ..._numerics.symbolic import as_number, is_symbolic, power, smaller
 from ..._numerics.undefined import nan_unless
 from ..._numerics.vectors import by_columns
 from ..composite.part_solvers import all_true
@@ -49,10 +49,18 @@ from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_fac
 from .factors import of_each_factor, of_factor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import jax
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
+
+
+def _all_true(x: Kronecker, flags: Sequence[jax.Array]) -> jax.Array:
+    """Return whether all flags are true; for a matrix without rows, which is regular for any factors, true."""
+    ok = all_true(flags)
+    return jnp.ones_like(ok) if smaller(x.shape[-1], 1) else ok
 
 
 @solve.kernel(Kronecker, Array, when=has_square_factors)
@@ -70,13 +78,13 @@ def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
         return result
 
     solution = by_columns(lambda data: transformed(x1, data, solved), right_side(x2))
-    return Dense.make((solution,)), all_true(flags)
+    return Dense.make((solution,)), _all_true(x1, flags)
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
 def _solve_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(solve.dispatch, x1.factors, x2.factors), strict=True)
-    return kronecker(*parts), all_true(flags)
+    return kronecker(*parts), _all_true(x1, flags)
 
 
 @solve.kernel(Kronecker, LowRank, when=has_square_factors)
@@ -89,13 +97,13 @@ def _solve_kronecker_low_rank(x1: Kronecker, x2: LowRank) -> tuple[Array, jax.Ar
 def _inv_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
     inverses, flags = zip(*map(inv.dispatch, x.factors), strict=True)
     parts = [p.assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(inverses, x.factors, strict=True)]
-    return kronecker(*parts), all_true(flags)
+    return kronecker(*parts), _all_true(x, flags)
 
 
 @selected_inverse.kernel(Kronecker, when=has_square_factors)
 def _selected_inverse_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
-    return kronecker(*parts), all_true(flags)
+    return kronecker(*parts), _all_true(x, flags)
 
 
 @cholesky.kernel(Kronecker, when=has_square_factors)
@@ -109,7 +117,7 @@ def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]
         parts.append(part)
         flags.append(ok)
     positive = ~jnp.any(chain(jnp.multiply, phases).real <= 0)
-    return kronecker(*parts), all_true([*flags, positive])
+    return kronecker(*parts), _all_true(x, [*flags, positive])
 
 
 def _first_phase(factor: Array) -> jax.Array:

@@ -544,6 +544,16 @@ def test_singular_factors_raise():
     assert np.asarray(la.slogdet(x).logabsdet) == -np.inf
 
 
+@pytest.mark.parametrize("empty", [np.zeros((0, 0)), sa.Diagonal(np.zeros(0))])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_matrix_without_rows_is_regular_for_any_factors(empty, first):
+    singular = np.zeros((3, 3))
+    x = sa.Kronecker(empty, singular) if first else sa.Kronecker(singular, empty)
+    for call in (la.inv, la.cholesky, lambda x: la.matrix_power(x, -1), lambda x: la.solve(x, x)):
+        assert call(x).shape == (0, 0)
+    assert la.solve(x, np.zeros((0, 2))).shape == (0, 2)
+
+
 def test_rectangular_factors_of_a_square_array():
     parts = factors([(2, 3), (3, 2)])
     assert abs(float(la.det(sa.Kronecker(*parts)))) < 1e-12
