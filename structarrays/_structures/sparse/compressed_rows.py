@@ -53,13 +53,15 @@ def _aligned(make: Callable[..., np.ndarray], count: int, dtype: np.dtype) -> np
 class Rows(NamedTuple):
     """The pattern of a matrix in compressed rows, sorted and distinct.
 
-    `origin` contains the coordinates of the array that has this pattern, to recognise the pattern.
+    `origin` contains the coordinates of the array that has this pattern, to recognise the pattern. `coordinates` contains the row and the
+    column of each entry, if arrays of JAX have them already.
     """
 
     shape: tuple[int, int]
     starts: np.ndarray
     columns: np.ndarray
     origin: tuple[jax.Array, ...] = ()
+    coordinates: tuple[jax.Array, ...] = ()
 
     @property
     def nnz(self) -> int:
@@ -156,149 +158,6 @@ def transposed(x: Rows, values: np.ndarray) -> tuple[Rows, np.ndarray]:
 def places(nnz: int) -> np.ndarray:
     """Return the indices of the entries."""
     return np.arange(nnz, dtype=np.int32)
-
-
-def union(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Return the union of two patterns, and for each entry its index in `x` and in `y`, or -1."""
-    # Both indices, counted from one, are the halves of one integer, which no sum makes zero.
-    halves = np.arange(1, x.nnz + 1, dtype=np.int64), np.arange(1, y.nnz + 1, dtype=np.int64) << 32
-    pattern, both = _merged("csr_plus_csr", x, y, *halves, x.nnz + y.nnz)
-    return pattern, (both & 0xFFFFFFFF).astype(np.int32) - 1, (both >> 32).astype(np.int32) - 1
-
-
-def intersection(x: Rows, y: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Return the intersection of two patterns, and for each entry its index in `x` and in `y`."""
-    bound = min(x.nnz, y.nnz)
-    pattern, place_x = _merged("csr_elmul_csr", x, y, places(x.nnz) + 1, np.ones(y.nnz, np.int32), bound)
-    _, place_y = _merged("csr_elmul_csr", x, y, np.ones(x.nnz, np.int32), places(y.nnz) + 1, bound)
-    return pattern, place_x - 1, place_y - 1
-
-
-def _merged(
-    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, bound: int
-) -> tuple[Rows, np.ndarray]:
-    """Return the entries of an elementwise combination that are not zero."""
-    starts, columns, values = np.empty(x.shape[0] + 1, np.int32), empty(bound, np.int32), empty(bound, values_x.dtype)
-    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
-    getattr(routines(), routine)(*x.shape, *arguments)
-    total = int(starts[-1])
-    return Rows(x.shape, starts, _shortened(columns, total)), _shortened(values, total)
-
-
-def _shortened(values: np.ndarray, total: int) -> np.ndarray:
-    """Return the first elements; a copy, if it saves memory."""
-    if 4 * total >= 3 * len(values):
-        return values[:total]
-    return copied(values[:total])
-
-
-# ---- entries --------------------------------------------------------------------------------------------------------
-
-ROUTINES = {"add": "csr_plus_csr", "subtract": "csr_minus_csr", "multiply": "csr_elmul_csr"}
-"""The routines of elementwise functions, by the name of the function."""
-
-
-def combine(function: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
-    """Return the sum, difference or product of two matrices, element by element, with the entries of the pattern."""
-    if np.array_equal(x.starts, y.starts) and np.array_equal(x.columns, y.columns):
-        with np.errstate(all="ignore"):
-            return x, getattr(np, function)(values_x, values_y, out=empty(x.nnz, values_x.dtype))
-    product = function == "multiply"
-    known = _combined(x, y, product)
-    if function not in known.cancelling:
-        # SciPy stores further entries of a product, NaN, where an infinity meets a structural zero.
-        bound = x.nnz + y.nnz if product else known.nnz
-        found, values = _merged(ROUTINES[function], x, y, values_x, values_y, bound)
-        # SciPy drops zeros, and multiplies infinity and NaN by structural zeros.
-        if found.nnz == known.nnz and not (product and np.isnan(values).any()):
-            return found, values
-    if not product and values_x.dtype.kind == "f":
-        known.cancelling.add(function)
-        return _without_cancellation(ROUTINES[function], x, y, values_x, values_y, known.nnz)
-    pattern, *sources = intersection(x, y) if product else union(x, y)
-    pair = (_at(values, at) for values, at in zip((values_x, values_y), sources, strict=True))
-    with np.errstate(all="ignore"):
-        values = getattr(np, function)(*pair)
-    return pattern, values
-
-
-def _without_cancellation(
-    routine: str, x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, nnz: int
-) -> tuple[Rows, np.ndarray]:
-    """Return the sum or difference of real matrices as the real part of complex values, which are never zero."""
-    imaginary = 1, -1 if routine == "csr_minus_csr" else 1
-    pair = [np.empty(len(values), np.result_type(values, np.complex64)) for values in (values_x, values_y)]
-    for both, real, other in zip(pair, (values_x, values_y), imaginary, strict=True):
-        both.real, both.imag = real, other
-    pattern, values = _merged(routine, x, y, pair[0], pair[1], nnz)
-    return pattern, copied(values.real)
-
-
-def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values at indices; zero at -1."""
-    result: np.ndarray = np.append(values, np.zeros(1, values.dtype))[places]
-    return result
-
-
-def _pattern(x: Rows, y: Rows, of_product: bool) -> tuple[Rows, np.ndarray]:
-    ones = np.ones(x.nnz, np.int8), np.ones(y.nnz, np.int8)
-    if of_product:
-        return _merged("csr_elmul_csr", x, y, *ones, min(x.nnz, y.nnz))
-    return _merged("csr_plus_csr", x, y, *ones, x.nnz + y.nnz)
-
-
-class _Combined(NamedTuple):
-    """The number of entries of the sum or product of two patterns, and the functions under which entries cancel."""
-
-    refs: tuple[weakref.ref[jax.Array], ...]
-    nnz: int
-    cancelling: set[str]
-    """Functions under which entries have cancelled, as in ``A - A.T``. SciPy drops these entries, so it is not tried again."""
-
-
-_COMBINED: dict[tuple[int, ...], _Combined] = {}
-
-
-def _combined(x: Rows, y: Rows, of_product: bool) -> _Combined:
-    """Return the facts about a sum or product, kept as long as both patterns."""
-    arrays = x.origin + y.origin
-    key = (*map(id, arrays), of_product)
-    known = _COMBINED.get(key)
-    if known is not None and len(arrays) == 4 and all(ref() is a for ref, a in zip(known.refs, arrays, strict=True)):
-        return known
-    pattern, _ = _pattern(x, y, of_product)
-    refs = tuple(weakref.ref(a, lambda _: _COMBINED.pop(key, None)) for a in arrays)
-    known = _Combined(refs, pattern.nnz, set())
-    if len(arrays) == 4:
-        _COMBINED[key] = known
-    return known
-
-
-def multiply(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray) -> tuple[Rows, np.ndarray]:
-    """Return the product of two matrices, with every entry to which an elementary product contributes."""
-    (m, _), n = x.shape, y.shape[1]
-    total = routines().csr_matmat_maxnnz(m, n, x.starts, x.columns, y.starts, y.columns)
-    if total >= 2**31 - 1:
-        raise OverflowError(f"matmul: the product must have fewer than 2**31 - 1 entries, got {total}")
-    found, values = _product(x, y, values_x, values_y, total)
-    if found.nnz == total:
-        return found, values
-    ones = np.ones(x.nnz, np.float32), np.ones(y.nnz, np.float32)  # no sum of ones is zero, or overflows to zero
-    pattern, _ = _product(x, y, *ones, total)
-    _, _, at = union(pattern, found)
-    return pattern, _at(values, at)
-
-
-def _product(x: Rows, y: Rows, values_x: np.ndarray, values_y: np.ndarray, total: int) -> tuple[Rows, np.ndarray]:
-    """Return the entries of a product of matrices that are not zero."""
-    (m, _), n = x.shape, y.shape[1]
-    starts, columns, values = np.empty(m + 1, np.int32), empty(total, np.int32), empty(total, values_x.dtype)
-    arguments = x.starts, x.columns, values_x, y.starts, y.columns, values_y, starts, columns, values
-    routines().csr_matmat(m, n, *arguments)
-    total = int(starts[-1])
-    columns, values = columns[:total], values[:total]
-    routines().csr_sort_indices(m, starts, columns, values)
-    return Rows((m, n), starts, columns), values
 
 
 # ---- the dense form -------------------------------------------------------------------------------------------------
@@ -493,8 +352,25 @@ def sparse(
     """
     from .array import Sparse
 
-    data, rows, columns = jax.device_put((values, pattern.numbers() if numbers is None else numbers, pattern.columns))
-    keep_starts(rows, pattern.starts)
-    coordinates = (rows, columns) if order == (0, 1) else (columns, rows)
-    shape = pattern.shape if order == (0, 1) else pattern.shape[::-1]
-    return Sparse.make((data, *coordinates, background), (shape, order, False))
+    if pattern.coordinates:
+        data = jax.device_put(values)
+    else:
+        data, *coordinates = jax.device_put(
+            (values, pattern.numbers() if numbers is None else numbers, pattern.columns)
+        )
+        pattern = _with_coordinates(pattern, coordinates)
+    first, second = pattern.coordinates
+    leaves, shape = ((data, first, second, background), pattern.shape)
+    if order == (1, 0):
+        leaves, shape = (data, second, first, background), shape[::-1]
+    return Sparse.make(leaves, (shape, order, False))
+
+
+def located(pattern: Rows) -> Rows:
+    """Return a pattern with its coordinates in arrays of JAX, which all matrices with this pattern share."""
+    return _with_coordinates(pattern, jax.device_put((pattern.numbers(), pattern.columns)))
+
+
+def _with_coordinates(pattern: Rows, coordinates: Sequence[jax.Array]) -> Rows:
+    keep_starts(coordinates[0], pattern.starts)
+    return pattern._replace(coordinates=tuple(coordinates))

@@ -24,7 +24,7 @@ from ..._functions.linear_algebra import contracted_axes, tensordot_by_matmul
 from ..._functions.manipulation import permute_dims
 from ..._numerics.bands import diagonal_length
 from ..banded.diagonal import Diagonal
-from . import compressed_rows, numerics
+from . import compressed_rows, numerics, row_arithmetic
 from . import sparse_host as host
 from .array import Sparse, is_plain_matrix, zero_sparse
 from .sorted_entries import index_dtype
@@ -197,7 +197,7 @@ def _product_of_compressed_rows(x1: Sparse, x2: Sparse, dtype: np.dtype) -> Spar
             return None
         factors.append((rows, values) if x.order == (0, 1) else compressed_rows.transposed(rows, values))
     (rows1, values1), (rows2, values2) = factors
-    return compressed_rows.sparse(*compressed_rows.multiply(rows1, rows2, values1, values2))
+    return compressed_rows.sparse(*row_arithmetic.multiply(rows1, rows2, values1, values2))
 
 
 def _pattern_of_product(

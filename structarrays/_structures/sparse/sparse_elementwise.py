@@ -29,7 +29,7 @@ from ..._core.dispatch.call_arguments import have_constant_indices
 from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
-from . import compressed_rows, numerics
+from . import compressed_rows, numerics, row_arithmetic
 from . import sparse_host as host
 from .array import Sparse
 from .sparse_joins import has_sparse_form, sparse_with_values
@@ -137,11 +137,11 @@ def _in_compressed_rows(
     if rows_x is None or rows_y is None or rows_x.nnz + rows_y.nnz >= 2**31 - 1:
         return None
     plain = x.background is None and y.background is None and x.dtype == y.dtype and x.dtype in compressed_rows.DTYPES
-    if plain and function.name in compressed_rows.ROUTINES and compressed_rows.has_values(x.data, y.data):
+    if plain and function.name in row_arithmetic.ROUTINES and compressed_rows.has_values(x.data, y.data):
         values_x, values_y = np.asarray(x.data), np.asarray(y.data)
         if x.order != y.order:
             rows_y, values_y = compressed_rows.transposed(rows_y, values_y)
-        pattern, values = compressed_rows.combine(function.name, rows_x, rows_y, values_x, values_y)
+        pattern, values = row_arithmetic.combine(function.name, rows_x, rows_y, values_x, values_y)
         of_one = next((a for a in (x, y) if a.order == x.order and a.nnz == pattern.nnz), None)
         result = (
             compressed_rows.sparse(pattern, values, order=x.order)
@@ -152,7 +152,7 @@ def _in_compressed_rows(
     sources = None
     if x.order != y.order:
         rows_y, sources = compressed_rows.transposed(rows_y, compressed_rows.places(y.nnz))
-    two = compressed_rows.intersection if combine is host.intersection else compressed_rows.union
+    two = row_arithmetic.intersection if combine is host.intersection else row_arithmetic.union
     pattern, place_x, place_y = two(rows_x, rows_y)
     if sources is not None and len(sources):
         place_y = np.where(place_y < 0, -1, sources[place_y])

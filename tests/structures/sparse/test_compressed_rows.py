@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 
 import structarrays as sa
-from structarrays._structures.sparse import compressed_rows
+from structarrays._structures.sparse import compressed_rows, row_arithmetic
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "int8", "int32", "int64", "uint8")
 SHAPE = (40, 30)
@@ -50,9 +50,11 @@ def test_arithmetic(rng, dtype, transposed, operation):
     x, a = pair(rng, dtype)
     y, b = pair(rng, dtype, transposed=transposed)
     stored = (a != 0) & (b != 0) if operation is operator.mul else (a != 0) | (b != 0)
-    check(operation(x, y), operation(a, b), stored)
-    assert operation(x, y).order == x.order
-    check(operation(y, x), operation(b, a), stored)
+    for _ in range(3):  # from the second call on, by the plan of these two patterns
+        check(operation(x, y), operation(a, b), stored)
+        assert operation(x, y).order == x.order
+        check(operation(y, x), operation(b, a), stored)
+        x, a = x.with_data(3 * x.data), 3 * a
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -87,7 +89,7 @@ def test_cancellation_in_different_patterns(rng, dtype, operation, value):
     a[2] = value
     x, y = (sa.Sparse(m[s], np.nonzero(s), SHAPE) for m, s in ((a, stored_x), (b, stored_y)))
     with np.errstate(all="ignore"):
-        for _ in range(2):  # the second call knows that entries cancel
+        for _ in range(2):  # the first call finds that entries cancel, the second has a plan
             check(operation(x, y), operation(a, b), stored_x | stored_y)
         other = np.where(stored_x, rng.integers(1, 9, SHAPE), 0).astype(dtype)
         check(operation(x.with_data(other[stored_x]), y), operation(other, b), stored_x | stored_y)
@@ -126,9 +128,11 @@ def test_nan_and_infinity_meet_no_structural_zeros(rng):
         data[::7] = value
         special = x.with_data(data)
         c = np.asarray(special.to_dense())
-        check(special + y, c + b, (a != 0) | (b != 0))
         both = (a != 0) & (b != 0)
-        check(special * y, np.where(both, np.where(both, c, 0) * b, 0), both)
+        for _ in range(3):
+            check(special + y, c + b, (a != 0) | (b != 0))
+            check(y - special, b - c, (a != 0) | (b != 0))
+            check(special * y, np.where(both, np.where(both, c, 0) * b, 0), both)
         z, d = pair(rng, "float64", (30, 20))
         result = special @ z
         assert result.nnz == (((a != 0).astype(int) @ (d != 0)) > 0).sum()
@@ -373,14 +377,47 @@ def test_sort_is_stable(rng):
 
 def test_kept_patterns_are_dropped_with_their_arrays(rng):
     gc.collect()  # arrays of other tests
-    before = len(compressed_rows._STARTS), len(compressed_rows._COMBINED)
+    before = len(compressed_rows._STARTS), len(row_arithmetic._KNOWN)
     x, _ = pair(rng, "float64")
     y, _ = pair(rng, "float64")
-    total = x + y
-    assert len(compressed_rows._COMBINED) == before[1] + 1
-    del x, y, total
+    for _ in range(3):
+        total, product = x + y, x * y
+        assert len(row_arithmetic._KNOWN) == before[1] + 1
+    del x, y, total, product
     gc.collect()
-    assert (len(compressed_rows._STARTS), len(compressed_rows._COMBINED)) == before
+    assert (len(compressed_rows._STARTS), len(row_arithmetic._KNOWN)) == before
+
+
+def test_a_limited_number_of_patterns_is_kept(rng):
+    x, a = pair(rng, "float64")
+    others = [pair(rng, "float64") for _ in range(row_arithmetic._KEPT + 3)]
+    for _ in range(2):
+        for y, b in others:
+            check(x + y, a + b, (a != 0) | (b != 0))
+    assert len(row_arithmetic._KNOWN) == row_arithmetic._KEPT
+
+
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul])
+def test_repeated_results_share_coordinates_and_may_be_deleted(rng, operation):
+    x, a = pair(rng, "float64")
+    y, b = pair(rng, "float64")
+    stored = (a != 0) & (b != 0) if operation is operator.mul else (a != 0) | (b != 0)
+    operation(x, y)
+    one, two = operation(x, y), operation(x, y)
+    assert all(first is second for first, second in zip(one.coords, two.coords, strict=True))
+    one.coords[0].delete()
+    check(operation(x, y), operation(a, b), stored)
+
+
+def test_signs_of_zeros_of_repeated_sums():
+    """A negative zero is an entry of one matrix only, and plus a structural zero it is positive, as in NumPy."""
+    n = 40
+    x = -sa.Sparse(jnp.zeros(n), (np.arange(n), np.arange(n)), (n, n))
+    y = -sa.Sparse(jnp.zeros(n), (np.arange(n), (np.arange(n) + 1) % n), (n, n))
+    a, b = np.where(np.eye(n), -0.0, 0.0), np.where(np.roll(np.eye(n), 1, 1), -0.0, 0.0)
+    for _ in range(3):
+        for found, expected in ((x + y, a + b), (x - y, a - b), (y - x, b - a)):
+            np.testing.assert_array_equal(np.signbit(np.asarray(found.to_dense())), np.signbit(expected))
 
 
 def test_without_the_routines_of_scipy(rng, monkeypatch):
