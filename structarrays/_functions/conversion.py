@@ -205,7 +205,7 @@ def _checked(obj: Any, kinds: set[type], dtype: np.dtype | None) -> np.ndarray:
     if host.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"asarray: cannot cast complex numbers to {dtype}; use the real or the imaginary part instead")
     if host.dtype.kind in "iu" and not isinstance(obj, np.ndarray) and dtype.kind in "iu":
-        _check_range(host, dtype, obj)
+        check_range(host, dtype, obj)
     return host.astype(dtype)
 
 
@@ -223,11 +223,12 @@ def _default(host: np.ndarray, obj: Any, name: str = "asarray") -> np.dtype:
         return dtypes.default_dtype(host.dtype.kind)
     dtype = dtypes.canonical(host.dtype)
     if host.dtype.kind in "iu" and dtype != host.dtype:
-        _check_range(host, dtype, obj, name)
+        check_range(host, dtype, obj, name)
     return dtype
 
 
-def _check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarray") -> None:
+def check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarray") -> None:
+    """Raise an error if an element of `host`, an integer array made from `obj`, does not fit into a data type."""
     limits = np.iinfo(dtype)
     if host.size and not (limits.min <= int(host.min()) and int(host.max()) <= limits.max):
         raise OverflowError(f"{name}: an integer in {_short(obj)} does not fit into {dtype}")

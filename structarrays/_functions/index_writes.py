@@ -17,7 +17,7 @@ from .._core.array.operands import allow_dense
 from .._core.dispatch import explicit, late
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import native
-from .conversion import asarray
+from .conversion import asarray, check_range
 from .data_type import astype
 from .indexing import _core_position
 from .searching import where as select
@@ -121,7 +121,10 @@ def _value(value: Any, dtype: np.dtype) -> Any:
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
         value = np.asarray(dtype.type(value))  # raises OverflowError if it is out of range
     else:
-        value = native(np.asarray(readable(value, "x[key] = value")))
+        host = readable(value, "x[key] = value")
+        value = native(np.asarray(host))
+        if isinstance(host, (list, tuple)) and value.dtype.kind in "iu" and dtype.kind in "iu":
+            check_range(value, dtype, host, "x[key] = value")
         if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":

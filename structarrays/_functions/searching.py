@@ -264,7 +264,7 @@ def _as_indices(indices: Iterable[jax.Array], x: ArrayLike) -> tuple[Array, ...]
 # ---- sorted arrays ---------------------------------------------------------------------------------------------------
 
 
-@function("x1", "x2", "sorter")
+@function("x1", "x2", "sorter", compares=2)
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Array:
     """Indices at which to insert elements into a sorted array.
 

@@ -189,7 +189,7 @@ def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
     return map_elements(x1, lambda data: jnp.isin(data, values, **static))
 
 
-@function("x1", "x2", rule=_isin_rule, dense=jnp.isin)
+@function("x1", "x2", rule=_isin_rule, dense=jnp.isin, compares=2)
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     """Return whether each element of an array is in another array.
 

@@ -11,7 +11,7 @@ import numpy as np
 import structarrays as sa
 
 from .._core.array.dense import Dense
-from .numpy_host import as_ours, on_host
+from .numpy_host import as_ours, cast_to, on_host
 from .numpy_reductions import along, flat
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _full_like(a: Any, fill_value: Any, dtype: DTypeLike | None = None, shape: A
     if np.ndim(fill_value) != 0:
         fill_value = sa.astype(as_ours(fill_value), dtype)
     elif isinstance(fill_value, (bool, int, float, complex, np.ndarray, np.generic)):
-        fill_value = np.asarray(fill_value).astype(dtype)
+        fill_value = np.asarray(cast_to(fill_value, np.dtype(dtype), "numpy.full_like"))
     return _full(shape, fill_value, dtype)
 
 

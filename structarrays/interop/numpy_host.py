@@ -13,7 +13,7 @@ import numpy as np
 from .._core.array import writes
 from .._core.array.base import Array
 from .._core.array.dense import Dense
-from .._functions.conversion import asarray, densified
+from .._functions.conversion import asarray, check_range, densified
 from .._functions.data_type import astype
 from .._functions.joining import broadcast_to
 from .._functions.searching import where as select
@@ -37,6 +37,24 @@ def signature(function: Callable[..., Any]) -> inspect.Signature:
 def as_ours(x: Any) -> Array:
     """Convert an array-like object to an array of this library."""
     return x if isinstance(x, Array) else asarray(x)
+
+
+def cast_to(value: Any, dtype: np.dtype, name: str) -> Array:
+    """Convert a value to an array of a data type without a check, as NumPy does, except for Python's numbers.
+
+    Raises
+    ------
+    OverflowError
+        If the data type is of integers, and a number, or an integer in a list, does not fit.
+    """
+    if dtype.kind in "iu":
+        if type(value) is float:
+            return asarray(dtype.type(value))  # raises OverflowError if it is infinite
+        if type(value) is int or isinstance(value, (list, tuple)):
+            host = np.asarray(value)
+            if type(value) is int or host.dtype.kind in "iu":
+                check_range(host, dtype, value, name)
+    return astype(asarray(value), dtype, copy=False)
 
 
 def to_numpy(

@@ -16,7 +16,7 @@ import structarrays as sa
 
 from .._core.array.base import Array
 from .._core.dispatch.registry import FUNCTIONS
-from .numpy_host import as_ours
+from .numpy_host import as_ours, cast_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def reduction(
     result = FUNCTIONS[name](x, **options)
     if initial is None:
         return result
-    return FUNCTIONS[_JOIN[name]](result, sa.astype(sa.asarray(initial), result.dtype))
+    return FUNCTIONS[_JOIN[name]](result, cast_to(initial, result.dtype, f"numpy.{name}"))
 
 
 def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
@@ -87,6 +87,8 @@ def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
         return NotImplemented
     if neutral == 0:
         neutral = zero_like(x)
+    elif name in ("max", "min"):
+        neutral = cast_to(initial, x.dtype, f"numpy.{name}")
     elif name in ("any", "all") and x.dtype.kind != "b":
         x = sa.astype(x, bool)
     return sa.where(where, x, neutral)
@@ -112,6 +114,8 @@ def zero_like(x: Array) -> Array | np.ndarray:
 def _mean(
     a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False, where: Any = True
 ) -> Result:
+    if dtype is not None and np.dtype(dtype).kind in "biu":
+        return NotImplemented  # NumPy rounds the mean to an integer
     a = as_ours(a) if dtype is None else sa.astype(as_ours(a), dtype)
     if a.dtype.kind in "biu":
         a = sa.astype(a, float)

@@ -199,8 +199,10 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
         return NotImplemented
     if ufunc.__name__.startswith("logical_"):  # NumPy accepts any dtype as truth values
         inputs = [v if _dtype(v).kind == "b" else sa.astype(sa.asarray(v), bool) for v in inputs]
-    if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
-        return NotImplemented  # where NumPy raises
+    if ufunc.__name__ in ("fabs", "rint"):
+        if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
+            return NotImplemented  # where NumPy raises
+        inputs = [sa.astype(sa.asarray(v), float) if _dtype(v).kind in "biu" else v for v in inputs]
     allowed: Any = KINDS.get(getattr(function, "kinds", "all"))
     arrays = [v for v in inputs if hasattr(v, "dtype")]
     if any(v.dtype.kind not in allowed for v in arrays if v.dtype.kind in "biufc"):

@@ -14,7 +14,7 @@ import structarrays as sa
 
 from .._core.array import writes
 from .._core.array.base import Array
-from .numpy_host import on_host, signature
+from .numpy_host import cast_to, on_host, signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,13 +51,13 @@ def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     columns = rows
     if wrap and a.ndim == 2:
         rows, columns = np.divmod(np.arange(0, a.size, a.shape[1] + 1), a.shape[1])
-    _assign(a, (rows,) + (columns,) * (a.ndim - 1), val)
+    _assign(a, (rows,) + (columns,) * (a.ndim - 1), val, "numpy.fill_diagonal")
 
 
 def _put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     indices = on_host(ind, "numpy.put")
     places = np.unravel_index(_in_range("numpy.put", np.ravel(indices), a.size, mode), a.shape)
-    _assign(a, places, v)
+    _assign(a, places, v, "numpy.put")
 
 
 def _in_range(name: str, indices: np.ndarray, size: int, mode: str = "raise") -> np.ndarray:
@@ -76,11 +76,12 @@ def _putmask(a: Array, mask: Any, values: Any) -> None:
     mask, name = sa.asarray(mask), "numpy.putmask"
     if mask.shape != a.shape:
         raise ValueError(f"{name}: mask must have the shape of a, {a.shape}, got {mask.shape}")
-    if np.ndim(values) == 0:
-        a[sa.astype(mask, bool)] = sa.astype(sa.asarray(values), a.dtype)
+    values = cast_to(values, a.dtype, name)
+    if values.ndim == 0:
+        a[sa.astype(mask, bool)] = values
     else:
         repeated = np.resize(on_host(values, name), a.shape)
-        a[...] = sa.where(sa.astype(mask, bool), repeated.astype(a.dtype), a)
+        a[...] = sa.where(sa.astype(mask, bool), repeated, a)
 
 
 def _place(arr: Array, mask: Any, vals: Any) -> None:
@@ -90,10 +91,10 @@ def _place(arr: Array, mask: Any, vals: Any) -> None:
         raise ValueError(f"{name}: mask must have the number of elements of arr, {arr.size}, got {mask.size}")
     if not mask.any():
         return
-    vals = np.asarray(on_host(vals, name))
+    vals = cast_to(vals, arr.dtype, name)
     if not vals.size:
         raise ValueError(f"{name}: vals must not be empty")
-    _assign(arr, np.nonzero(mask.reshape(arr.shape)), vals)
+    _assign(arr, np.nonzero(mask.reshape(arr.shape)), vals, name)
 
 
 def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> None:
@@ -102,7 +103,7 @@ def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> 
     if axis is None:
         if indices.ndim != 1:
             raise ValueError(f"{name}: indices must have one dimension if axis is None, got shape {indices.shape}")
-        _assign(arr, np.unravel_index(_in_range(name, indices, arr.size), arr.shape), values)
+        _assign(arr, np.unravel_index(_in_range(name, indices, arr.size), arr.shape), values, name)
         return
     if indices.ndim != arr.ndim:
         raise ValueError(f"{name}: indices must have the number of dimensions of arr, {arr.ndim}, got {indices.ndim}")
@@ -110,14 +111,14 @@ def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> 
     grid = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
     grid[axis] = _in_range(name, indices, arr.shape[axis])
     places = np.broadcast_arrays(*grid)
-    values = sa.broadcast_to(sa.asarray(values), places[0].shape)
-    _assign(arr, tuple(p.ravel() for p in places), sa.reshape(values, (-1,)))
+    values = sa.broadcast_to(cast_to(values, arr.dtype, name), places[0].shape)
+    _assign(arr, tuple(p.ravel() for p in places), sa.reshape(values, (-1,)), name)
 
 
-def _assign(x: Array, places: Sequence[np.ndarray], values: Any) -> None:
+def _assign(x: Array, places: Sequence[np.ndarray], values: Any, name: str) -> None:
     """Write values to positions in order, repeating them as needed. The last value for a position is kept."""
     count = len(places[0])
-    values = sa.astype(sa.asarray(values), x.dtype, copy=False)  # an unsafe cast, as in NumPy
+    values = cast_to(values, x.dtype, name)
     if values.ndim != 0:
         if values.size == 0:
             return

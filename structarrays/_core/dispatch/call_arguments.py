@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,14 @@ def python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
                 raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
         if dtype.kind not in "b":
             return dtype.type(value).real  # real even if the arrays are complex, so that Hermitian matrices stay so
+    return value
+
+
+def comparable(value: Any, other_dtypes: Sequence[np.dtype]) -> Any:
+    """Replace a Python integer outside the range of the other operands' dtypes by an infinity, for a comparison."""
+    if type(value) is int and other_dtypes and (dtype := dtypes.promote(*other_dtypes)).kind in "iu":
+        limits = np.iinfo(dtype)
+        return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
     return value
 
 

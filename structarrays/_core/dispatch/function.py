@@ -39,6 +39,7 @@ from ..jax_internals.host_values import is_false
 from . import explicit
 from .call_arguments import (
     any_traced,
+    comparable,
     concrete_array_class,
     hashable_form,
     is_hashable,
@@ -101,6 +102,8 @@ class Function(EagerKernels, Generic[P, R]):
     followed: tuple[str, ...] = ()
     """Names of the operands that the type of dense results follows, if not all operands: the factors of a matrix do not
     count."""
+    compared = 0
+    """The number of leading arguments whose elements are compared; a Python integer may then have any size."""
     promotes = False
     """Whether the arguments are promoted to one dtype, which must be able to represent a Python integer among them."""
 
@@ -205,6 +208,8 @@ class Function(EagerKernels, Generic[P, R]):
 
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
         """Call the function without eager kernels. `repaired` tells whether JAX accepts the form of the arguments."""
+        if self.compared:
+            arrays = self._comparable(arrays)
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller(static, arrays)
         if SHARED or ENTERED:
@@ -345,6 +350,11 @@ class Function(EagerKernels, Generic[P, R]):
         if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and is_false(ok):
             return self._once_more(static, arrays)
         return whole
+
+    def _comparable(self, arrays: Sequence[Any]) -> list[Any]:
+        operands = arrays[: self.compared]
+        known = [a.dtype for a in operands if hasattr(a, "dtype")]
+        return [*(comparable(a, known) for a in operands), *arrays[self.compared :]]
 
     def _prepared(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Prepare the arguments of a call after a write by several threads, or after a policy has been set.

@@ -7,13 +7,11 @@ module derives its results for every structure and any number of operands.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..._numerics.symbolic import smaller
 from .. import dtypes
@@ -22,6 +20,7 @@ from ..array.dense import Dense
 from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, without_weak_types
 from ..assumptions import carried_by_sum
 from ..dispatch.array_function import ArrayFunction
+from ..dispatch.call_arguments import comparable
 from ..dispatch.contexts import strong_zeros_policy
 from ..dispatch.function import Function, P
 from .elementwise_docstrings import DataType, complete_docstring
@@ -149,19 +148,11 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         if self.compares:
-            arrays = [_comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]
+            arrays = [comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]
         return super()._repair(static, arrays)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         return without_weak_types(self.define(*map(lift, arrays)))
-
-
-def _comparable(value: Any, other_dtypes: Sequence[np.dtype]) -> Any:
-    """Replace a Python integer outside the range of the other operands' dtypes by an infinity, for a comparison."""
-    if type(value) is int and other_dtypes and (dtype := dtypes.promote(*other_dtypes)).kind in "iu":
-        limits = np.iinfo(dtype)
-        return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
-    return value
 
 
 def elementwise_function(

@@ -324,8 +324,9 @@ def _by_estimates(
 
 def _is_benign(base: Base, u: jax.Array, v: jax.Array, strict: bool) -> jax.Array:
     matrix, u, v = without_derivatives((base.matrix, u, v))
-    inner, regular = without_derivatives(base.solve(u))
-    return is_benign(matrix, u, v, inner, strict=strict, solve=base.solve) & regular
+    # The solutions of singular matrices are NaN, and not benign. The flag would tell about all matrices of a stack.
+    inner, _ = without_derivatives(base.solve(u))
+    return is_benign(matrix, u, v, inner, strict=strict, solve=base.solve)
 
 
 @_by_dense_form_if_small(det)
