@@ -392,7 +392,7 @@ def test_memory_is_what_is_stored(name):
     f = getattr(sa, name)
     for axis in (-1, -2) if name == "diff" else (-1, -2, None):
         memory = jax.jit(lambda x, axis=axis: f(x, axis=axis)).lower(x).compile().memory_analysis()
-        assert memory.temp_size_in_bytes <= 3 * 8 * n, (axis, memory.temp_size_in_bytes)
+        assert memory.temp_size_in_bytes <= 3.1 * 8 * n, (axis, memory.temp_size_in_bytes)
 
 
 def test_a_reduction_of_a_million_columns_runs():
