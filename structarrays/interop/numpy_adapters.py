@@ -64,8 +64,10 @@ def _full_like(a: Any, fill_value: Any, dtype: DTypeLike | None = None, shape: A
     shape, dtype = a.shape if shape is None else shape, a.dtype if dtype is None else dtype
     if np.ndim(fill_value) != 0:
         fill_value = sa.astype(as_ours(fill_value), dtype)
+    elif type(fill_value) is int and np.dtype(dtype).kind in "iu":
+        fill_value = cast_to(fill_value, np.dtype(dtype), "numpy.full_like").item()
     elif isinstance(fill_value, (bool, int, float, complex, np.ndarray, np.generic)):
-        fill_value = np.asarray(cast_to(fill_value, np.dtype(dtype), "numpy.full_like"))
+        fill_value = np.asarray(fill_value).astype(dtype)
     return _full(shape, fill_value, dtype)
 
 

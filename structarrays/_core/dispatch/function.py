@@ -353,7 +353,7 @@ class Function(EagerKernels, Generic[P, R]):
 
     def _comparable(self, arrays: Sequence[Any]) -> list[Any]:
         operands = arrays[: self.compared]
-        known = [a.dtype for a in operands if hasattr(a, "dtype")]
+        known = [a.dtype for a in operands if isinstance(getattr(a, "dtype", None), np.dtype)]
         return [*(comparable(a, known) for a in operands), *arrays[self.compared :]]
 
     def _prepared(self, arrays: Sequence[Any]) -> tuple[Any, ...]:

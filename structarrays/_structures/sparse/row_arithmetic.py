@@ -8,7 +8,7 @@ its entries. Then no routine searches the rows again.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -120,14 +120,14 @@ class _Known:
         self.was_combined = False
 
 
-_KNOWN: dict[tuple[int, ...], _Known] = {}
+_KNOWN: dict[tuple[Any, ...], _Known] = {}
 _KEPT = 64
 """The number of pairs of patterns that are kept, each as long as the arrays of both."""
 
 
 def _known(x: Rows, y: Rows) -> _Known:
     arrays, table = x.origin + y.origin, _KNOWN
-    key = tuple(map(id, arrays))
+    key = (*map(id, arrays), x.shape)
     known = table.get(key)
     if known is None or not all(ref() is a for ref, a in zip(known.refs, arrays, strict=True)):
         known = table[key] = _Known(tuple(weakref.ref(a, lambda _: table.pop(key, None)) for a in arrays))

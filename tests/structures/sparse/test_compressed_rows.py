@@ -409,6 +409,17 @@ def test_repeated_results_share_coordinates_and_may_be_deleted(rng, operation):
     check(operation(x, y), operation(a, b), stored)
 
 
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul])
+def test_plans_belong_to_a_shape(rng, operation):
+    """Arrays of different shapes may share their coordinates."""
+    (x, _), (y, _) = pair(rng, "float64"), pair(rng, "float64")
+    for shape in (SHAPE, (SHAPE[0] + 1, SHAPE[1] + 2), SHAPE):
+        one, two = (sa.Sparse.make((z.data, *z.coords, None), (shape, z.order, False)) for z in (x, y))
+        for _ in range(3):
+            assert operation(one, two).shape == shape
+            np.testing.assert_array_equal(operation(one, two), operation(np.asarray(one), np.asarray(two)))
+
+
 def test_signs_of_zeros_of_repeated_sums():
     """A negative zero is an entry of one matrix only, and plus a structural zero it is positive, as in NumPy."""
     n = 40
