@@ -117,6 +117,18 @@ def test_initial_values_of_floating_reductions():
             assert np.max(x, initial=initial, **options).item() == expected
 
 
+def test_the_largest_integers_fit():
+    """They fit into uint64, but not into the default data type."""
+    large = 2**64 - 3
+    x = sa.asarray(np.array([1, 2], np.uint64))
+    np.testing.assert_array_equal(np.full_like(x, large), np.full(2, large, np.uint64))
+    assert np.max(x, initial=large).item() == large
+    for write in (item([0, 1], [large, 1]), lambda x: np.put(x, 0, large), lambda x: np.put(x, [0, 1], [large, 1])):
+        written = sa.asarray(np.array([1, 1], np.uint64))
+        write(written)
+        np.testing.assert_array_equal(written, np.array([large, 1], np.uint64))
+
+
 def test_functions_of_integers_with_floating_results():
     x = np.diag(np.array([-128, 44], np.int8))
     for function in (np.fabs, np.rint):

@@ -205,7 +205,7 @@ def _checked(obj: Any, kinds: set[type], dtype: np.dtype | None) -> np.ndarray:
     if host.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"asarray: cannot cast complex numbers to {dtype}; use the real or the imaginary part instead")
     if host.dtype.kind in "iu" and not isinstance(obj, np.ndarray) and dtype.kind in "iu":
-        check_range(host, dtype, obj)
+        _check_range(host, dtype, obj)
     return host.astype(dtype)
 
 
@@ -223,15 +223,35 @@ def _default(host: np.ndarray, obj: Any, name: str = "asarray") -> np.dtype:
         return dtypes.default_dtype(host.dtype.kind)
     dtype = dtypes.canonical(host.dtype)
     if host.dtype.kind in "iu" and dtype != host.dtype:
-        check_range(host, dtype, obj, name)
+        _check_range(host, dtype, obj, name)
     return dtype
 
 
-def check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarray") -> None:
+def _check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarray") -> None:
     """Raise an error if an element of `host`, an integer array made from `obj`, does not fit into a data type."""
     limits = np.iinfo(dtype)
     if host.size and not (limits.min <= int(host.min()) and int(host.max()) <= limits.max):
         raise OverflowError(f"{name}: an integer in {_short(obj)} does not fit into {dtype}")
+
+
+def exact_integers(value: Any, dtype: np.dtype, name: str) -> np.ndarray | None:
+    """Convert one of Python's integers, or a sequence of them, to an integer data type; None for other values.
+
+    NumPy alone would make floating-point numbers of large and small integers together.
+    """
+    first = value
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if type(first) is not int:
+        return None
+    try:
+        host = np.asarray(value, object)
+    except ValueError:  # sequences of different lengths
+        return None
+    if not all(type(v) is int for v in host.flat):
+        return None
+    _check_range(host, dtype, value, name)
+    return host.astype(dtype)
 
 
 def _short(obj: Any) -> str:

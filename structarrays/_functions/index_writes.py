@@ -17,7 +17,7 @@ from .._core.array.operands import allow_dense
 from .._core.dispatch import explicit, late
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import native
-from .conversion import asarray, check_range
+from .conversion import asarray, exact_integers
 from .data_type import astype
 from .indexing import _core_position
 from .searching import where as select
@@ -122,9 +122,8 @@ def _value(value: Any, dtype: np.dtype) -> Any:
         value = np.asarray(dtype.type(value))  # raises OverflowError if it is out of range
     else:
         host = readable(value, "x[key] = value")
-        value = native(np.asarray(host))
-        if isinstance(host, (list, tuple)) and value.dtype.kind in "iu" and dtype.kind in "iu":
-            check_range(value, dtype, host, "x[key] = value")
+        integers = exact_integers(host, dtype, "x[key] = value") if dtype.kind in "iu" else None
+        value = native(np.asarray(host)) if integers is None else integers
         if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.array import writes
 from .._core.array.base import Array
 from .._core.array.dense import Dense
-from .._functions.conversion import asarray, check_range, densified
+from .._functions.conversion import asarray, densified, exact_integers
 from .._functions.data_type import astype
 from .._functions.joining import broadcast_to
 from .._functions.searching import where as select
@@ -50,10 +50,9 @@ def cast_to(value: Any, dtype: np.dtype, name: str) -> Array:
     if dtype.kind in "iu":
         if type(value) is float:
             return asarray(dtype.type(value))  # raises OverflowError if it is infinite
-        if type(value) is int or isinstance(value, (list, tuple)):
-            host = np.asarray(value)
-            if type(value) is int or host.dtype.kind in "iu":
-                check_range(host, dtype, value, name)
+        integers = exact_integers(value, dtype, name)
+        if integers is not None:
+            return asarray(integers)
     return astype(asarray(value), dtype, copy=False)
 
 
