@@ -104,7 +104,7 @@ def many_zeros(rng):
     ids=["det", "slogdet", "logdet"],
 )
 def test_determinants_of_sums(function, rng):
-    """`det`, `slogdet` and `logdet` of a sum whose base is not diagonal, and has more null vectors than the solver removes."""
+    """`det`, `slogdet` and `logdet` of a sum whose base is not diagonal, and that changes of eight diagonal entries do not make regular."""
     x = many_zeros(rng)
     sign, logarithm = np.linalg.slogdet(np.asarray(x))
     expected = sign * np.exp(logarithm) if function is sa.linalg.det else logarithm
@@ -126,7 +126,7 @@ def test_logarithms_of_negative_determinants_are_nan():
 
 
 def test_inverses_of_sums(rng):
-    """`inv` of a sum whose base is singular."""
+    """`inv` of a sum whose base is singular, or much worse conditioned than the sum."""
     x = MATRICES["Sum: zeros on a diagonal"](rng)
     a = np.asarray(x)
     np.testing.assert_allclose(np.asarray(sa.linalg.inv(x)) @ a, np.eye(N), atol=1e-12 * np.linalg.cond(a))
