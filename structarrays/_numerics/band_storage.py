@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 # Diagonals are copied to band storage in blocks of about this size in numbers: a block stays in the cache.
 _BLOCK = 1 << 18
 
-# Diagonals are copied from band storage in tiles of this number of columns, which stay in the fastest cache.
-_TILE = 64
-
 
 def columns_per_block(width: int) -> int:
     """A number of columns that is no multiple of 64: rows of a block must not compete for the same lines of the cache."""
@@ -52,14 +49,9 @@ def write_columns(target: np.ndarray, entries: dict[int, tuple[int, np.ndarray]]
 
 
 def write_diagonals(targets: Sequence[np.ndarray], columns: np.ndarray) -> None:
-    """Fill ``targets[k][j]`` with ``columns[j, k]``: the inverse of `write_columns` for lower triangles."""
-    n, width = columns.shape
-    whole = n // _TILE * _TILE
-    tiles = np.ascontiguousarray(columns[:whole].reshape(-1, _TILE, width).transpose(0, 2, 1))
+    """Fill ``targets[k][j]`` with ``columns[j, k]``: the inverse of `write_columns` for lower triangles.
+
+    This is fast if the columns are in the cache.
+    """
     for k, target in enumerate(targets):
-        row = tiles[:, k]
-        if target.size < whole:
-            target[...] = row.reshape(-1)[: target.size]
-        else:
-            target[:whole].reshape(row.shape)[...] = row
-            target[whole:] = columns[whole : target.size, k]
+        target[...] = columns[: target.size, k]

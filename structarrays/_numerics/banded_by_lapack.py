@@ -5,6 +5,7 @@ These are the methods (see `banded_systems`) that `banded_elimination` takes for
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import jax
@@ -77,8 +78,12 @@ def solve_general(*args: jax.Array, kl: int, transposed: bool) -> tuple[jax.Arra
     return nan_unless(ok[..., None, None], x), jnp.all(ok)
 
 
-def cholesky(stored: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike) -> tuple[tuple[jax.Array, ...], jax.Array]:
+def cholesky(
+    stored: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike, hermitian: bool
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """Cholesky factor of the Hermitian part of matrices with w diagonals on either side, some of which are `stored` by their offsets.
+
+    If the matrices are `hermitian`, their superdiagonals are read for derivatives only.
 
     Returns
     -------
@@ -93,28 +98,30 @@ def cholesky(stored: dict[int, jax.Array], n: int, w: int, dtype: DTypeLike) -> 
         return stored[k].astype(dtype) if k in stored else jnp.zeros((*batch, n - abs(k)), dtype)
 
     below, above = (tuple(diagonal(sign * k) for k in range(start, w + 1)) for sign, start in ((-1, 0), (1, 1)))
-    results: tuple[tuple[jax.Array, ...], jax.Array] = _cholesky(below, above)
+    results: tuple[tuple[jax.Array, ...], jax.Array] = _cholesky(hermitian, below, above)
     return results
 
 
-@custom_jvp
-def _cholesky(below: tuple[jax.Array, ...], above: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    w = len(above)
-
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _cholesky(
+    hermitian: bool, below: tuple[jax.Array, ...], above: tuple[jax.Array, ...]
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     def whole_batch(*diagonals: jax.Array) -> tuple[jax.Array, ...]:
-        factor, ok = lapack_bands.cholesky(diagonals[: w + 1], diagonals[w + 1 :])
+        factor, ok = lapack_bands.cholesky(diagonals[: len(below)], diagonals[len(below) :])
         return *factor, jnp.all(ok)
 
-    *factor, ok = banded_systems.mapped_together(whole_batch, (*(True for _ in below), False))(*below, *above)
+    read = below if hermitian else (*below, *above)
+    *factor, ok = banded_systems.mapped_together(whole_batch, (*(True for _ in below), False))(*read)
     return tuple(factor), ok
 
 
 @_cholesky.defjvp
 def _cholesky_jvp(
+    hermitian: bool,
     primals: tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]],
     tangents: tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]],
 ) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], jax.Array]]:
-    factor, ok = _cholesky(*primals)
+    factor, ok = _cholesky(hermitian, *primals)
     (main, *below), above = tangents
     lower = main.real.astype(main.dtype), *((d + e.conj()) / 2 for d, e in zip(below, above, strict=True))
     change = banded_cholesky.change_of_factor(factor, lower)

@@ -111,9 +111,11 @@ def explanation(offsets: Sequence[int], n: int, positive_definite: bool = False)
 
 
 def cholesky(
-    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, upper: bool = False
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, upper: bool = False, hermitian: bool = False
 ) -> tuple[tuple[jax.Array, ...], tuple[int, ...], jax.Array]:
     """Cholesky factor of the Hermitian part of a matrix, ``L L^H`` or (`upper`) ``U^H U``.
+
+    If the matrix is `hermitian`, one triangle may be read alone.
 
     Returns
     -------
@@ -133,14 +135,14 @@ def cholesky(
         found, ok = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)], jnp.array(True)
     else:
         whole = (jnp.broadcast_to(d, (*batch, *d.shape[-1:])) for d in diagonals)
-        found, ok = _lower_factor(dict(zip(offsets, whole, strict=True)), (*batch, n), w, dtype)
+        found, ok = _lower_factor(dict(zip(offsets, whole, strict=True)), (*batch, n), w, dtype, hermitian)
     if upper:
         return tuple(d.conj() for d in found), tuple(range(w + 1)), ok
     return tuple(found[::-1]), tuple(range(-w, 1)), ok
 
 
 def _lower_factor(
-    stored: dict[int, jax.Array], shape: Shape, w: int, dtype: DTypeLike
+    stored: dict[int, jax.Array], shape: Shape, w: int, dtype: DTypeLike, hermitian: bool
 ) -> tuple[Sequence[jax.Array], jax.Array]:
     """The diagonals of the Cholesky factor from the main diagonal down.
 
@@ -148,7 +150,7 @@ def _lower_factor(
     """
     *batch, n = shape
     if stored and lapack_bands.is_faster(w, 0, n, banded_by_lapack.CHOLESKY):
-        return banded_by_lapack.cholesky(stored, n, w, dtype)
+        return banded_by_lapack.cholesky(stored, n, w, dtype, hermitian)
     lower = [jnp.zeros((*batch, n - k), dtype) for k in range(w + 1)]
     for k in range(w + 1):
         if k in stored or -k in stored:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 # The number of elements of a window.
-_WINDOW = 1 << 17
+_WINDOW = 1 << 18
 
 
 def factor(
@@ -34,7 +34,7 @@ def factor(
     targets, below : sequence of numpy.ndarray
         All diagonals from the main diagonal down.
     above : sequence of numpy.ndarray
-        All diagonals from the first superdiagonal up.
+        All diagonals from the first superdiagonal up; none if the matrix is Hermitian, which saves reading them.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def factor(
     The factor of leading rows consists of the leading rows of the factor. So each window has w more columns than it completes, which
     gives the completed columns all of their rows.
     """
-    n, w, dtype = below[0].size, len(above), below[0].dtype
+    n, w, dtype = below[0].size, len(below) - 1, below[0].dtype
     count = _columns_per_window(w)
     columns = np.zeros((min(n, count + w), w + 1), dtype)
     block = np.zeros((w + 1, columns.shape[0]), dtype)
@@ -69,7 +69,7 @@ def factor(
             return False
         if not np.shares_memory(factors, columns):
             columns[:size] = factors.T
-        write_diagonals([d[start:stop] for d in targets], columns[: stop - start])
+        write_diagonals([d[start:stop] for d in targets], columns)
     return True
 
 
@@ -90,7 +90,8 @@ def _square(flat: np.ndarray, position: int, w: int) -> np.ndarray:
 
 
 def _columns_per_window(w: int) -> int:
-    return max(_WINDOW // (w + 1) // 64 * 64, w, 1)
+    # Not a multiple of 64: the rows of a block must not compete for the same lines of the cache.
+    return max(_WINDOW // (w + 1) // 64 * 64 + 8, w)
 
 
 def _write_hermitian_part(
@@ -98,10 +99,14 @@ def _write_hermitian_part(
 ) -> None:
     """Fill row k with `size` elements of diagonal -k of the Hermitian part, from element `start` on, and with zeros."""
     block[0, :size] = below[0][start : start + size].real
-    for row, d, e in zip(block[1:], below[1:], above, strict=True):
-        d, e = d[start : start + size], e[start : start + size]
+    for k, (row, d) in enumerate(zip(block[1:], below[1:], strict=True)):
+        d = d[start : start + size]
         part = row[: d.size]
-        with np.errstate(over="ignore"):
-            np.add(d, np.conj(e) if np.iscomplexobj(e) else e, out=part)
-        part *= 0.5
+        if above:
+            e = above[k][start : start + size]
+            with np.errstate(over="ignore"):
+                np.add(d, np.conj(e) if np.iscomplexobj(e) else e, out=part)
+            part *= 0.5
+        else:
+            part[...] = d
         row[d.size : size] = 0

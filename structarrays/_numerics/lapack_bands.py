@@ -71,7 +71,7 @@ def cholesky(below: Sequence[jax.Array], above: Sequence[jax.Array]) -> tuple[tu
     Parameters
     ----------
     below, above : sequence of jax.Array
-        All diagonals from the main diagonal down, and from the first superdiagonal up.
+        All diagonals from the main diagonal down, and from the first superdiagonal up. Matrices without `above` are Hermitian.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def cholesky(below: Sequence[jax.Array], above: Sequence[jax.Array]) -> tuple[tu
     ok : jax.Array of bool, (...)
         Whether the matrix is positive definite, or has NaN or infinities.
     """
-    w, (*batch, n), dtype = len(above), below[0].shape, np.dtype(jnp.result_type(*below))
+    w, (*batch, n), dtype = len(below) - 1, below[0].shape, np.dtype(jnp.result_type(*below))
     (pbtrf,) = lapack_functions("pbtrf", dtype=dtype)
     offsets = tuple(range(0, -w - 1, -1))
 
@@ -97,8 +97,9 @@ def cholesky(below: Sequence[jax.Array], above: Sequence[jax.Array]) -> tuple[tu
 
     def in_xla(*diagonals: jax.Array) -> tuple[jax.Array, ...]:
         main, *others = diagonals[: w + 1]
-        lower = ((d + e.conj()) / 2 for d, e in zip(others, diagonals[w + 1 :], strict=True))
-        columns, ok = _factor_definite_in_xla(main, *lower, offsets=offsets, n=n)
+        if above:
+            others = [(d + e.conj()) / 2 for d, e in zip(others, diagonals[w + 1 :], strict=True)]
+        columns, ok = _factor_definite_in_xla(main, *others, offsets=offsets, n=n)
         return *(columns[..., : n - k, k] for k in range(w + 1)), ok
 
     results = _like(*(((*batch, n - k), dtype) for k in range(w + 1)), (batch, bool))

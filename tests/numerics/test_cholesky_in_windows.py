@@ -34,10 +34,16 @@ def diagonals(dense, w, sign):
 
 
 def factor(dense, w):
-    """The result of `cholesky_in_windows.factor`, dense, or None."""
+    """The result of `cholesky_in_windows.factor`, dense, or None. The lower triangle alone must give the same."""
     (pbtrf,) = scipy.linalg.get_lapack_funcs(("pbtrf",), dtype=dense.dtype)
     targets = [np.full(dense.shape[0] - k, np.nan, dense.dtype) for k in range(w + 1)]
-    fine = cholesky_in_windows.factor(pbtrf, targets, diagonals(dense, w, -1), diagonals(dense, w, 1)[1:])
+    below, above = diagonals(dense, w, -1), diagonals(dense, w, 1)[1:]
+    fine = cholesky_in_windows.factor(pbtrf, targets, below, above)
+    lower = [np.full_like(d, np.nan) for d in targets]
+    assert cholesky_in_windows.factor(pbtrf, lower, below, ()) == fine
+    if fine and np.array_equal(dense, dense.conj().T):
+        for a, b in zip(targets, lower, strict=True):
+            np.testing.assert_array_equal(a, b)
     return sum(np.diag(d, -k) for k, d in enumerate(targets)) if fine else None
 
 
@@ -113,6 +119,18 @@ class TestCholesky:
         for function in (sa.linalg.cholesky, jax.jit(sa.linalg.cholesky), jax.vmap(sa.linalg.cholesky)):
             np.testing.assert_allclose(np.asarray(as_jax(function(A))), np.linalg.cholesky(dense), atol=1e-11)
 
+    @pytest.mark.parametrize("dtype", ["float64", "complex128"])
+    def test_assumed_hermitian(self, rng, short, dtype):
+        """The factorization reads the lower triangle alone; derivatives are those of the Hermitian part."""
+        dense = np.stack([definite(rng, 100, W, dtype) for _ in range(3)])
+        A = sa.assume(self.banded(dense), "positive_definite")
+        for function in (sa.linalg.cholesky, jax.jit(sa.linalg.cholesky), jax.vmap(sa.linalg.cholesky)):
+            np.testing.assert_allclose(np.asarray(as_jax(function(A))), np.linalg.cholesky(dense), atol=1e-11)
+            with sa.host_calls(False):
+                np.testing.assert_allclose(np.asarray(as_jax(function(A))), np.linalg.cholesky(dense), atol=1e-11)
+        lower = sa.assume(self.banded(np.where(np.tri(100, dtype=bool), dense, np.nan)), "hermitian")
+        np.testing.assert_array_equal(as_jax(sa.linalg.cholesky(lower)), as_jax(sa.linalg.cholesky(A)))
+
     def test_missing_diagonals(self, rng, short):
         """Diagonals that are not stored are zero, also on one side."""
         n, offsets = 100, (-W, -1, 0, 3)
@@ -137,13 +155,18 @@ class TestCholesky:
         dense[60, 60] = np.nan
         assert np.isnan(np.diagonal(np.asarray(as_jax(sa.linalg.cholesky(self.banded(dense)))))[60:]).all()
 
-    def test_derivatives(self, rng, short):
-        """First and second, of a matrix that is not Hermitian, against JAX's dense factor."""
-        dense = definite(rng, 70, W) + 0.1 * np.triu(np.tril(rng.normal(size=(70, 70)), W), -W)
+    @pytest.mark.each_parameter
+    @pytest.mark.parametrize("hermitian", [False, True])
+    def test_derivatives(self, rng, short, hermitian):
+        """First and second, along a change that is not Hermitian, against JAX's dense factor."""
+        dense = definite(rng, 70, W)
+        if not hermitian:
+            dense = dense + 0.1 * np.triu(np.tril(rng.normal(size=(70, 70)), W), -W)
         direction = np.triu(np.tril(rng.normal(size=(70, 70)), W), -W)
 
         def ours(t):
-            factor = sa.linalg.cholesky(self.banded_jax(jnp.asarray(dense) + t * direction))
+            A = self.banded_jax(jnp.asarray(dense) + t * direction)
+            factor = sa.linalg.cholesky(sa.assume(A, "hermitian") if hermitian else A)
             return jnp.sum(jnp.sin(as_jax(factor)))
 
         def expected(t):

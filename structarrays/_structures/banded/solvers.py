@@ -121,7 +121,7 @@ def _selected_inverse_diagonal(x: Diagonal) -> Result:
 @cholesky.kernel(Banded, when=is_banded)
 def _cholesky_banded(x: Banded, *, upper: bool) -> tuple[Banded, jax.Array]:
     ask_for_factors(x, "linalg.cholesky", 1 + max(x.bandwidths()))
-    diagonals, offsets, ok = banded_elimination.cholesky(*_parts(x), upper)
+    diagonals, offsets, ok = banded_elimination.cholesky(*_parts(x), upper, "hermitian" in x.assumptions)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
