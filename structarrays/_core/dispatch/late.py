@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..._functions.statistical import sum as sum
     from ..._functions.utility import all as all
     from ..._functions.utility import any as any
+    from ...interop.direct_solvers import provided_sparse_solver as provided_sparse_solver
     from ...interop.html import log_to_html as log_to_html
     from ...interop.html import to_html as to_html
     from ...interop.linear_operators import as_called as as_called
@@ -59,6 +60,7 @@ ON_FIRST_USE = {
     "combine": "linear_operators",
     "log_to_html": "html",
     "product": "linear_operators",
+    "provided_sparse_solver": "direct_solvers",
     "to_html": "html",
     "to_numpy": "numpy_host",
     "to_repr": "printing",

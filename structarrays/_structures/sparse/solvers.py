@@ -18,7 +18,7 @@ from ..._core.dispatch.contexts import densify_policy, sparse_solver_policy
 from ..._core.dispatch.recording import remark
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
-from ..._functions.linalg.sparse_solvers import SUPERLU
+from ..._functions.linalg.sparse_solvers import SUPERLU, solver_for, traced_solver
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..blocks.block_banded import BlockBanded
 from ..composite.det_by_slogdet import det_by_slogdet
@@ -74,9 +74,12 @@ def _generically_regular_sparse(x: Sparse) -> bool:
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
 def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
-    solver = sparse_solver_policy.value
+    solver = solver_for(sparse_solver_policy.value, x1.dtype, POSITIVE_DEFINITE in x1.assumptions, x1.padded)
     name = "SuperLU" if solver == SUPERLU else f"the solver {solver!r}"
-    remark(f"{name} on the host, which keeps the factors of the last matrices; the cost follows from their fill")
+    if traced_solver(solver):
+        remark(f"{name} in the compiled program; the cost follows from the fill of the factors")
+    else:
+        remark(f"{name} on the host, which keeps the factors of the last matrices; the cost follows from their fill")
     return solved(x1, x2, _solution)
 
 

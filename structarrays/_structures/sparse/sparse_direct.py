@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._functions.linalg.sparse_solvers import PRECISIONS as PRECISIONS  # the data types that SuperLU supports
-from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU
+from ..._functions.linalg.sparse_solvers import SOLVERS, SUPERLU, solver_for, traced_solver
 from . import array_digests, factor_threads, sparse_inverse
 
 if TYPE_CHECKING:
@@ -328,7 +328,8 @@ class Cache:
         solver: str = SUPERLU,
     ) -> Factorization:
         """Return the factorisation of a matrix, computed if it is not in the cache."""
-        if solver != SUPERLU and str(data.dtype) not in SOLVERS[solver].dtypes:
+        solver = solver_for(solver, data.dtype, definite)
+        if traced_solver(solver):
             solver = SUPERLU
 
         def compute() -> Factorization:

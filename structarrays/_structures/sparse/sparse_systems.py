@@ -18,7 +18,7 @@ from ..._numerics.flags import custom_jvp
 from ..._numerics.host_calls import on_host
 from ..._numerics.linear_solves import Solve, solve_with_flag
 from . import numerics as sparse
-from . import sparse_direct
+from . import sparse_direct, traced_solvers
 
 _NUMBERS = 1 << 22
 """The approximate number of elements of a block of columns of the inverse, and of its products with the entries."""
@@ -60,6 +60,7 @@ def solve(
     """
     rows, columns = (second, first) if transposed else (first, second)
     frozen, solver = lax.stop_gradient(data), sparse_solver_policy.value
+    traced = traced_solvers.chosen(data, definite, padded)
 
     def matvec(x: jax.Array) -> jax.Array:
         # The derivative of the product by its factor, in a form that JAX knows to be linear.
@@ -78,9 +79,20 @@ def solve(
             x, ok = on_host(function, results, frozen, first, second, b)
             return x, ok
 
-        return solve
+        def solve_within(_: Any, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            assert traced is not None
+            matrix = _matrix(frozen, first, second, b.shape[0], padded)
+            x = traced_solvers.solve(traced, matrix, b, transposed=transposed, definite=definite)
+            return x, jnp.array(True)
+
+        return solve_within if traced else solve
 
     return solve_with_flag(matvec, b, by_factors(transposed), by_factors(not transposed))
+
+
+def _matrix(data: jax.Array, first: jax.Array, second: jax.Array, n: int, padded: bool) -> tuple[jax.Array, ...]:
+    """A matrix for `traced_solvers`."""
+    return traced_solvers.without_padding(data, first, second, n) if padded else (data, first, second)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
@@ -92,6 +104,9 @@ def slogdet(
     The derivative is ``d log(det(A)) = sum(inv(A).T * dA)``. It needs only the elements of the inverse at the entries
     of A.
     """
+    matrix = _matrix(data, first, second, n, padded)
+    if traced := traced_solvers.with_method("slogdet", matrix, n, definite, padded):
+        return traced_solvers.slogdet(traced, matrix, n, definite)
     function = functools.partial(sparse_direct.slogdet, n=n, definite=definite, solver=sparse_solver_policy.value)
     real = jnp.finfo(data.dtype).dtype
     results = (jax.ShapeDtypeStruct((), data.dtype), jax.ShapeDtypeStruct((), real))
@@ -115,8 +130,12 @@ def inverse_at(
     data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
 ) -> jax.Array:
     """Return the elements ``(second, first)`` of the inverse, ``(nnz,)``; zero at padding."""
+    matrix = _matrix(data, first, second, n, padded)
+    if traced := traced_solvers.with_method("selected_inverse", matrix, n, definite, padded):
+        elements = traced_solvers.inverse_at(traced, matrix, n, definite)
+        return jnp.where(first < n, elements, 0) if padded else elements
     function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite, solver=sparse_solver_policy.value)
-    elements: jax.Array = on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
+    elements = on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
     return elements
 
 
