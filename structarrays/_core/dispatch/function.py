@@ -52,7 +52,7 @@ from .precision import precision_of
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS
 from .results import follow_eager_operands, follow_host_operands, follow_operands
-from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
+from .tracing import COMPILED_CALL, compiled_call, compiling, is_of_function, within_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -370,7 +370,9 @@ class Function(EagerKernels, Generic[P, R]):
         follows.
         """
         x = arrays[0] if arrays and self.checked is not None and not caller.value.expands else None
-        if not isinstance(x, Array) or not (x.solved_by_parts or self._may_retry(x)) or any_traced(arrays):
+        if not isinstance(x, Array) or not (x.solved_by_parts or self._may_retry(x)):
+            return _NO_CONTEXT
+        if any_traced(arrays) or compiling():  # the flag is a tracer, also if all arguments are constants
             return _NO_CONTEXT
         falls_back = linalg_errors.value == "raise"
         context: contextlib.AbstractContextManager[None] = caller(

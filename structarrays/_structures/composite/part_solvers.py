@@ -22,6 +22,7 @@ from ..._core.array.operands import densify, right_side, to_dense
 from ..._core.dispatch.contexts import Caller, caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
+from ..._core.dispatch.tracing import compiling
 from ..._core.errors import DensifyError
 from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
@@ -383,6 +384,8 @@ def _of_dense_form_if_nan(
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background is also a part
     def _by_parts_or_dense_form(x: Array) -> Result:
+        if compiling():  # x is a constant of a compiled function, and the results are tracers
+            return NotImplemented
         result = _by_parts(function, x)
         if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):
             return result
