@@ -145,7 +145,7 @@ def for_whole_batch(method: Callable[..., tuple[jax.Array, jax.Array]]) -> Calla
         *factors, b = args
         if not any(in_batched[:-1]):
             columns = jnp.moveaxis(b, 0, -2)
-            x, ok = solver(*factors, columns.reshape(*columns.shape[:-2], -1))
+            x, ok = solver(*factors, columns.reshape(*columns.shape[:-2], columns.shape[-2] * columns.shape[-1]))
             return (jnp.moveaxis(x.reshape(columns.shape), -2, 0), ok), (True, False)
         return solver(*_broadcast(axis_size, in_batched, args)), (True, False)
 

@@ -175,7 +175,7 @@ def solve_banded(
     matrix = blocks_of_rows(rows, *banded_rows.bandwidths(offsets))
     count, m = matrix[0].shape[-3:-1]
     padded = jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, count * m - n), (0, 0)])
-    x, trusted = solve(*matrix, padded.reshape(*b.shape[:-2], count, m, -1), positive_definite)
+    x, trusted = solve(*matrix, padded.reshape(*b.shape[:-2], count, m, b.shape[-1]), positive_definite)
     return (x.reshape(padded.shape)[..., :n, :], jnp.array(True)), trusted
 
 
@@ -438,7 +438,7 @@ def _halves(blocks: jax.Array) -> tuple[jax.Array, jax.Array]:
 def _interleaved(even: jax.Array, odd: jax.Array) -> jax.Array:
     """Interleave even and odd blocks, the inverse of `_halves`. The result has one block more than needed."""
     both = jnp.stack([even, _padded(odd, 0, 1)], -3)
-    return both.reshape(*both.shape[:-4], -1, *both.shape[-2:])
+    return both.reshape(*both.shape[:-4], both.shape[-4] * both.shape[-3], *both.shape[-2:])
 
 
 def _odd_length(a: jax.Array, axis: int, fill: jax.Array | float) -> jax.Array:

@@ -312,7 +312,7 @@ def _sylvester(x: Array, c: Array) -> Array:
 def _sylvester_together(x: Array, c: Array) -> Array:
     def real(x: Array, c: Array) -> tuple[Array, Array]:
         form = sylvester.form(x.real)
-        columns = jnp.stack([c.real, c.imag], -1).reshape(*c.shape[:-2], -1, 2)
+        columns = jnp.stack([c.real, c.imag], -1).reshape(*c.shape[:-2], c.shape[-2] * c.shape[-1], 2)
         shift = jnp.zeros(x.shape[:-2], columns.dtype)
         y, fine = sylvester.solve((form, kronecker_schur.transposed_form(*form)), shift, columns, transposed=False)
         return lax.complex(y[..., 0], y[..., 1]).reshape(c.shape), jnp.all(fine)

@@ -134,12 +134,14 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     Raises
     ------
     ValueError
-        If `x` has fewer than two dimensions, or `ord` is invalid.
+        If `x` has fewer than two dimensions, or `ord` is invalid, or the norm is the smallest of no numbers.
     TypeError
         If `x` has a boolean data type.
 
     Notes
     -----
+    The largest of no numbers is zero.
+
     For structured matrices, the cost is proportional to the number of stored entries, except for "nuc", 2 and -2, which
     need singular values. For diagonal matrices, these orders are cheap, too.
 
@@ -154,9 +156,22 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     if ord not in _MATRIX_ORDERS:
         raise ValueError(f'linalg.matrix_norm: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, got {ord!r}')
     by_singular_values = ord in ("nuc", 2, -2)
+    if not isinstance(ord, str) and ord is not None and _has_no_numbers(x, abs(ord)):
+        if ord < 0:
+            raise ValueError(
+                f"linalg.matrix_norm: x must have elements for ord={ord!r}, the smallest of several numbers, "
+                f"got shape {x.shape}"
+            )
+        ord = "fro"
     x = (check.floating if by_singular_values else check.inexact)("linalg.matrix_norm", x)
     result: Array = matrix_norm.dispatch(x, keepdims=bool(keepdims), ord=ord)
     return result
+
+
+def _has_no_numbers(x: Array, ord: float) -> bool:
+    """Whether a matrix has no columns (1), rows (inf) or singular values (2)."""
+    rows, columns = (size == 0 for size in x.shape[-2:])
+    return columns if ord == 1 else rows if ord == math.inf else rows or columns
 
 
 @matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))

@@ -158,7 +158,7 @@ def _lu_factor_block_banded(a: BlockBanded) -> tuple[Array, Dense]:
     blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
     blocks = {k: b[..., : count - abs(k), :, :] for k, b in blocks.items() if abs(k) < count}
     first = m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
-    piv = (exchanges + first).reshape(*exchanges.shape[:-2], -1)
+    piv = (exchanges + first).reshape(*exchanges.shape[:-2], count * m)
     return block_banded(blocks, a.grid, a.block_shape), Dense.make((piv,))
 
 

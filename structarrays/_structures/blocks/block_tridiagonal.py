@@ -272,7 +272,7 @@ def _product(blocks: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> ja
 
 
 def _in_blocks(b: jax.Array, m: int) -> jax.Array:
-    return b.reshape(*b.shape[:-2], -1, m, b.shape[-1])
+    return b.reshape(*b.shape[:-2], b.shape[-2] // m, m, b.shape[-1])
 
 
 # ---- small blocks ------------------------------------------------------------------------------------------------------

@@ -124,7 +124,10 @@ def _lu_kronecker(a: Kronecker) -> tuple[jax.Array, Array, Array]:
     """``(A ⊗ B) = (P_A ⊗ P_B) (L_A ⊗ L_B) (U_A ⊗ U_B)``."""
     orders, lower, upper = zip(*map(lu.dispatch, a.factors), strict=True)
     order = functools.reduce(
-        lambda p, q: (q.shape[-1] * p[..., :, None] + q[..., None, :]).reshape(*p.shape[:-1], -1), orders
+        lambda p, q: (q.shape[-1] * p[..., :, None] + q[..., None, :]).reshape(
+            *p.shape[:-1], p.shape[-1] * q.shape[-1]
+        ),
+        orders,
     )
     return order, as_triangular(kronecker(*lower), lower=True), as_triangular(kronecker(*upper), lower=False)
 

@@ -10,6 +10,7 @@ Matrices*, 1979, chapter 5).
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -178,7 +179,7 @@ class Transform:
             data = fft.irfft(data, n=self.sizes[self.last], axis=self.last)
         else:
             data = fft.ifft(data, axis=self.last)
-        return data.reshape(*data.shape[: data.ndim - len(self.sizes)], -1)
+        return data.reshape(*data.shape[: data.ndim - len(self.sizes)], math.prod(self.sizes))
 
     def _spread(self, data: jax.Array) -> jax.Array:
         return data.reshape(*data.shape[:-1], *self.sizes)

@@ -183,7 +183,9 @@ def _as_core(x: Sparse, axes: tuple[int, ...]) -> Sparse:
         jax.lax.broadcasted_iota(coordinates[0].dtype, data.shape, first + i) for i in range(len(axes))
     )
     places = [jnp.where(inside, place, n) for place, n in zip(places, sizes, strict=True)]
-    leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
+    leaves = [
+        leaf.reshape((*leaf.shape[:first], math.prod(leaf.shape[first:]))) for leaf in (data, *places, *coordinates)
+    ]
     # Sorted except for the padding of each array, which the subsequent merge sorts.
     order = (*range(len(axes)), *(i + len(axes) for i in x.order))
     return Sparse.make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
