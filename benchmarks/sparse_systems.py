@@ -1,4 +1,9 @@
-"""Direct solvers of sparse systems compared with SciPy's SuperLU and JAX's `spsolve`, on the five-point Laplacian."""
+"""Direct solvers of sparse systems compared with SciPy's SuperLU, JAX's `spsolve` and the solvers of other packages, on the
+five-point Laplacian.
+"""
+
+import importlib.util
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +20,16 @@ FACTORS = "scipy, splu, symmetric"
 SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
 """Options of SuperLU for diagonal pivots, which we use for matrices that are assumed positive definite."""
 
+OTHERS = (
+    ("cholmod", "sparsax", "solve"),
+    ("klu", "sparsax", "lu_solve"),
+    ("umfpack", "sparsax", "umf_solve"),
+    ("klujax", "klujax", "solve"),
+)
+"""Solvers by name, their packages, and the functions that solve a system."""
+
+NUMBERS = itertools.count(1)
+
 
 def run(report: Report) -> None:
     report.section("Sparse systems")
@@ -25,6 +40,11 @@ def run(report: Report) -> None:
     second_system(report, 300)
     determinant(report, 100)
     large_determinant(report, 300)
+    for name, package, function in OTHERS:
+        if importlib.util.find_spec(package) is None:
+            report.remark(f"{package} is not installed.")
+        elif hasattr(module := importlib.import_module(package), function):
+            other_solver(report, 150, name, f"{package}.{function} alone", getattr(module, function))
 
 
 def laplacian(m: int):
@@ -119,3 +139,32 @@ def large_determinant(report: Report, m: int) -> None:
     gradient = jax.jit(jax.grad(lambda a: sa.linalg.slogdet(a).logabsdet.to_jax(), allow_int=True))
     candidates = {OURS: lambda: gradient(a), FACTORS: lambda: splu(matrix, **SYMMETRIC)}
     report.time(f"gradient of the log-determinant, n = {m * m:,}", candidates, [Bar(FACTORS, 5.0)], rounds=5)
+
+
+def other_solver(report: Report, m: int, name: str, alone: str, function) -> None:
+    """Time a system with new entries in each call, by another package, in a compiled function."""
+    _, a = laplacian(m)
+    rows, columns = (jnp.asarray(c) for c in a.coords)
+    b = jnp.asarray(np.random.default_rng(0).normal(size=m * m))
+
+    def entries():
+        return (a.data * (1 + 1e-9 * next(NUMBERS))).block_until_ready()  # no solver has seen them
+
+    @jax.jit
+    def ours(data, b):
+        return sa.linalg.solve(sa.assume(a.with_data(data), "positive_definite"), b)
+
+    def chosen(solver):
+        with sa.linalg.use_sparse_solver(solver):
+            return ours(entries(), b)
+
+    compiled = jax.jit(lambda data, b: function(rows, columns, data, b))
+    candidates = {
+        OURS: lambda: chosen(name),
+        alone: lambda: compiled(entries(), b),
+        f"{OURS}, SuperLU": lambda: chosen("superlu"),
+    }
+    results = [np.asarray(candidate()) for candidate in candidates.values()]
+    np.testing.assert_allclose(results[1:], results[:1] * 2, rtol=1e-5, atol=1e-8)
+    case = f"{name}, a system with new entries, n = {m * m:,}"
+    report.time(case, candidates, [Bar(alone, 1.1)], rounds=10)

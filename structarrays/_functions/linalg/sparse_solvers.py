@@ -153,7 +153,7 @@ def register_sparse_solver(
 
     A traced solver itself keeps factors, checks its solutions, and reports singular matrices: an error of JAX at run
     time, or NaN. The matrices of a stack are solved one after another, and matrices with NaN or infinities are not
-    passed to the solver. The derivatives are those of the library, so the solver needs none.
+    passed to the solver. The library differentiates solutions, so the solver needs no derivative rules.
 
     A package can offer a solver as an entry point of the group ``structarrays.sparse_solvers``, which names the
     function. `use_sparse_solver` loads it.
