@@ -1,6 +1,7 @@
 """`host_function`: functions of NumPy under `jit`, `grad` and `vmap`, with structured arguments."""
 
 import functools
+import os
 import subprocess
 import sys
 
@@ -408,3 +409,15 @@ def test_errors_of_the_function_itself(way):
     wrong = sa.host_function(np.ravel, same)
     with pytest.raises(jax.errors.JaxRuntimeError, match="must return an array of the shape that result specifies"):
         jax.jit(wrong)(np.ones((2, 2))).block_until_ready()
+
+
+def test_a_result_without_memory_raises():
+    """JAX's own conversion ends the process: see docs/design/jax_bugs.md. No machine has these 2**51 bytes."""
+    program = (
+        "import jax, numpy as np, pytest, structarrays as sa\n"
+        "x = jax.jit(lambda a: sa.linalg.outer(a, a).to_dense())(sa.ones(2**24, dtype=sa.float64))\n"
+        "with pytest.raises(jax.errors.JaxRuntimeError, match='RESOURCE_EXHAUSTED'), sa.densify('allow', limit=2**60):\n"
+        "    np.asarray(x)\n"
+    )
+    environment = os.environ | {"JAX_ENABLE_X64": "1"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
