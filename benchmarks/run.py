@@ -59,6 +59,8 @@ PACKAGES = (
     "sparse",
     "asdex",
     "cola-ml",
+    "sparsax",
+    "klujax",
 )
 
 
