@@ -86,7 +86,7 @@ def to_numpy(
     dense = x if type(x) is Dense else _expanded(x, name)
     data = dense.data
     if not isinstance(data, jax.core.Tracer):
-        data.block_until_ready()  # raises if there was no memory for it, where reading it would end the process
+        jax.block_until_ready(data)  # raises if there was no memory for it, where reading it would end the process
     if copy is False:
         shared = dense is x and not isinstance(data, jax.core.Tracer) and (dtype is None or dtype == data.dtype)
         if not shared or any(d.platform != "cpu" for d in data.devices()):
