@@ -151,9 +151,10 @@ def register_sparse_solver(
     not call JAX, which may wait for the host call. The library keeps the factors of recent matrices, checks the
     backward error of each solution, and refines a solution once if its error is large.
 
-    A traced solver itself keeps factors, checks its solutions, and reports singular matrices: an error of JAX at run
-    time, or NaN. The matrices of a stack are solved one after another, and matrices with NaN or infinities are not
-    passed to the solver. The library differentiates solutions, so the solver needs no derivative rules.
+    A traced solver itself keeps factors, checks its solutions, and reports singular matrices: by an error at run time, or
+    by a solution of NaN, for which an eager call raises `numpy.linalg.LinAlgError`. The matrices of a stack are solved
+    one after another, and matrices with NaN or infinities are not passed to the solver. The library differentiates
+    solutions, so the solver needs no derivative rules.
 
     A package can offer a solver as an entry point of the group ``structarrays.sparse_solvers``, which names the
     function. `use_sparse_solver` loads it.
@@ -224,8 +225,8 @@ def use_sparse_solver(name: str, /) -> Iterator[None]:
     -----
     Functions that `jax.jit` compiles use the solver that is chosen when they are called.
 
-    The solvers of other packages are traced: see `register_sparse_solver`. They raise an error of JAX for a singular
-    matrix, also under `jax.jit`.
+    The solvers of other packages are traced: see `register_sparse_solver`. For a singular matrix they raise an error of
+    JAX, also under `jax.jit`, except cuDSS.
 
     Examples
     --------

@@ -82,8 +82,7 @@ def solve(
         def solve_within(_: Any, b: jax.Array) -> tuple[jax.Array, jax.Array]:
             assert traced is not None
             matrix = _matrix(frozen, first, second, b.shape[0], padded)
-            x = traced_solvers.solve(traced, matrix, b, transposed=transposed, definite=definite)
-            return x, jnp.array(True)
+            return traced_solvers.solve(traced, matrix, b, transposed=transposed, definite=definite)
 
         return solve_within if traced else solve
 

@@ -48,15 +48,19 @@ def without_padding(
 
 def solve(
     solver: SparseSolver, matrix: Sequence[jax.Array], b: jax.Array, *, transposed: bool, definite: bool
-) -> jax.Array:
-    """Return the solution ``(n, k)`` for right-hand sides ``(n, k)``; NaN if the matrix is not finite."""
+) -> tuple[jax.Array, jax.Array]:
+    """Return the solution ``(n, k)`` for right-hand sides ``(n, k)``, and whether the matrix is regular.
+
+    The solution is NaN if the matrix is not finite. If it is NaN for finite numbers, the matrix counts as singular.
+    """
 
     def solution(factors: Any, b: jax.Array) -> tuple[jax.Array, ...]:
         return (factors.solve(b, transposed),)
 
     results = [("solve", b.shape, b.dtype)]
     (x,) = _by_factors(solver, solution, results, matrix, b.shape[0], definite, b)
-    return x
+    finite = jnp.all(jnp.isfinite(matrix[0])) & jnp.all(jnp.isfinite(b))
+    return x, ~(finite & jnp.any(jnp.isnan(x)))
 
 
 def slogdet(solver: SparseSolver, matrix: Sequence[jax.Array], n: int, definite: bool) -> tuple[jax.Array, jax.Array]:

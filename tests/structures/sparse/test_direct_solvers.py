@@ -186,8 +186,9 @@ def test_singular_indefinite_and_infinite_matrices(name):
     x, b = matrix(name), sa.ones(N)
     with sa.linalg.use_sparse_solver(name):
         for solve in (sa.linalg.solve, jax.jit(sa.linalg.solve)):
-            with pytest.raises((ValueError, RuntimeError, np.linalg.LinAlgError)):
-                jax.block_until_ready(solve(with_data(x, 0 * x.data), b))
+            if name != "cudss":
+                with pytest.raises((ValueError, RuntimeError)):
+                    jax.block_until_ready(solve(with_data(x, 0 * x.data), b))
             for value in (np.nan, np.inf):
                 bad = with_data(x, x.data.at[5].set(value))
                 assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(bad, b))).all()
@@ -214,8 +215,55 @@ def test_superlu_solves_the_other_matrices(rng, name):
         np.testing.assert_allclose(solution, expected, rtol=1e-3 if b.dtype == np.float32 else 1e-9, atol=1e-5)
 
 
+class Spineax:
+    """The functions of spineax 0.0.5 by dense matrices, without an error for singular ones."""
+
+    @staticmethod
+    def analyze(csr_values, csr_offsets, csr_columns, *, mtype_id="symmetric", mview_id="upper"):
+        assert mtype_id in ("general", "spd", "hpd")
+        assert mview_id == "full"
+        return csr_offsets, csr_columns
+
+    @staticmethod
+    def factorize(token, csr_values):
+        offsets, columns = token
+        n = offsets.shape[0] - 1
+        rows = jnp.repeat(jnp.arange(n), jnp.diff(offsets), total_repeat_length=csr_values.shape[0])
+        return jnp.zeros((n, n), csr_values.dtype).at[rows, columns].add(csr_values)
+
+    @staticmethod
+    def solve(token, b, ir_nsteps=None):
+        assert b.ndim == 1
+        assert ir_nsteps == 1
+        return jnp.nan_to_num(jnp.linalg.solve(token, b), posinf=1e30, neginf=-1e30)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_cudss(rng, registry, monkeypatch, dtype):
+    """How the functions of spineax are called, without a GPU."""
+    for name in ("spineax", "spineax.cudss", "spineax.cudss.solver"):
+        monkeypatch.setitem(sys.modules, name, Spineax)
+    sparse_solvers.SOLVERS.pop("cudss", None)
+    x, b = matrix("klu", dtype), rng.normal(size=(N, 2)).astype(dtype)
+    dense = np.asarray(x.to_jax())
+    tolerance = 1e-3 if dtype == "float32" else 1e-9
+    with sa.linalg.use_sparse_solver("cudss"):
+        assert "'cudss' in the compiled program" in str(sa.explain(sa.linalg.solve, x, sa.asarray(b)))
+        for a, full in ((x, dense), (x.mT, dense.T), (sa.conj(x.mT), dense.conj().T)):
+            found = np.asarray(jax.jit(sa.linalg.solve)(a, b))
+            np.testing.assert_allclose(found, np.linalg.solve(full, b), rtol=tolerance, atol=tolerance)
+        for a in (x, x.mT):
+            with pytest.raises(np.linalg.LinAlgError):
+                sa.linalg.solve(0 * a, b)
+            assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(0 * a, b))).all()
+        definite = sa.assume(sa.Sparse.from_scipy(scipy.sparse.coo_array(laplacian(20, dtype))), "positive_definite")
+        expected = np.linalg.solve(np.asarray(definite.to_jax()), np.ones(400))
+        found = np.asarray(sa.linalg.solve(definite, np.ones(400, dtype)))
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
 class BySubstitution:
-    """A traced solver of lower triangles, which counts its methods."""
+    """A traced solver of lower triangles."""
 
     def __init__(self, matrix, *, positive_definite):
         assert not positive_definite
