@@ -195,20 +195,8 @@ def use_sparse_solver(name: str, /) -> Iterator[None]:
     Parameters
     ----------
     name : str
-        The name of a registered solver, of an entry point of the group ``structarrays.sparse_solvers``, or one of these:
-
-        ===============  ============  =====================================================  =======================
-        name             package       matrices                                               data types
-        ===============  ============  =====================================================  =======================
-        ``"superlu"``    SciPy         all; the default                                       all
-        ``"cholmod"``    sparsax       assumed positive definite                              float64
-        ``"klu"``        sparsax       all; for factors with few entries, as of circuits      float64
-        ``"umfpack"``    sparsax 0.10  all; for factors with many entries                     float64
-        ``"klujax"``     klujax        all; KLU                                               float64, complex128
-        ``"cudss"``      spineax       all; on a GPU                                          all
-        ===============  ============  =====================================================  =======================
-
-        SuperLU solves the linear systems with other matrices.
+        The name of a registered solver, of an entry point of the group ``structarrays.sparse_solvers``, or of a solver in
+        the table below.
 
     Raises
     ------
@@ -224,6 +212,19 @@ def use_sparse_solver(name: str, /) -> Iterator[None]:
     Notes
     -----
     Functions that `jax.jit` compiles use the solver that is chosen when they are called.
+
+    ===============  =======================  ===============================================  =======================
+    name             package                  matrices                                         data types
+    ===============  =======================  ===============================================  =======================
+    ``"superlu"``    SciPy                    all; the default                                 all
+    ``"cholmod"``    sparsax                  assumed positive definite                        float64
+    ``"klu"``        sparsax                  all; fast if factors have few entries            float64
+    ``"umfpack"``    sparsax, version 0.10    all; fast if factors have many entries           float64
+    ``"klujax"``     klujax                   all                                              float64, complex128
+    ``"cudss"``      spineax                  all; on a GPU                                    all
+    ===============  =======================  ===============================================  =======================
+
+    SuperLU solves the linear systems with other matrices.
 
     The solvers of other packages are traced: see `register_sparse_solver`. For a singular matrix they raise an error of
     JAX, also under `jax.jit`, except cuDSS.

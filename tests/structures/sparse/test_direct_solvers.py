@@ -106,7 +106,6 @@ def test_derivatives(rng, name, dtype):
                 np.testing.assert_allclose(a, e, rtol=1e-8, atol=1e-9 * np.abs(e).max())
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", NAMES)
 def test_determinants(name):
     """Signs and logarithms, and the elements of the inverse."""
@@ -129,7 +128,6 @@ def test_determinants(name):
         )
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", NAMES)
 def test_stacks(rng, name):
     """Matrices with different patterns, padding, and under `jax.vmap`: a solver may rely on one pattern."""
@@ -157,7 +155,6 @@ def test_stacks(rng, name):
         np.testing.assert_allclose(np.asarray(along), np.linalg.solve(dense, b), rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", NAMES)
 def test_loops(rng, name):
     """New entries in each step of a loop."""
@@ -179,7 +176,6 @@ def test_loops(rng, name):
         np.testing.assert_allclose(steps(x.data, b), expected, rtol=1e-8, atol=1e-14)
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", NAMES)
 def test_singular_indefinite_and_infinite_matrices(name):
     """A singular matrix raises, also in a compiled call. A matrix that is not finite has undefined solutions."""
@@ -198,7 +194,6 @@ def test_singular_indefinite_and_infinite_matrices(name):
                 jax.block_until_ready(sa.linalg.solve(with_data(x, -x.data), b))
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", NAMES)
 def test_superlu_solves_the_other_matrices(rng, name):
     cases = [sa.astype(sa.forget(matrix(name)), sa.float32)]
