@@ -182,6 +182,40 @@ def test_every_public_name_is_in_the_api_reference(module):
     assert missing == []
 
 
+def test_tables_of_docstrings(monkeypatch):
+    """With and without a header, with rows of two lines and bars, at the end of a text and within it."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from docstring_tables import in_markdown
+
+    text = (
+        "Notes:\n\n    ====  =========\n    name  cost\n    ====  =========\n    `a`   ``O(n)``,\n"
+        "          |x|\n    b     1\n    ====  =========\n\nThen:\n\n====  ==\na     1\nb     2\n====  =="
+    )
+    expected = (
+        "Notes:\n\n    | name | cost |\n    | --- | --- |\n    | `a` | ``O(n)``, \\|x\\| |\n    | b | 1 |\n"
+        "\nThen:\n\n|  |  |\n| --- | --- |\n| a | 1 |\n| b | 2 |"
+    )
+    assert in_markdown(text) == expected
+
+
+def test_each_table_of_a_docstring_is_converted(monkeypatch):
+    """Each has cells in all columns of its first row, and no ruler is left."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from docstring_tables import in_markdown
+
+    found = 0
+    for path in sorted((ROOT / "structarrays").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                text = in_markdown(ast.get_docstring(node) or "")
+                assert "====" not in text, (path.name, node.name)
+                for first in re.findall(r"^ *\|(?: --- \|)+\n(.*)", text, re.MULTILINE):
+                    assert re.fullmatch(r" *\| \S.*\|", first), (path.name, node.name, first)
+                    assert "|  |" not in first, (path.name, node.name, first)
+                    found += 1
+    assert found > 20
+
+
 SECTIONS = ["Parameters", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples"]
 MODULES = {"": sa, "linalg.": sa.linalg, "fft.": sa.fft}
 FUNCTIONS = {

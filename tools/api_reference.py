@@ -3,6 +3,7 @@
 - Docstrings come from the imported object, since decorators add sections.
 - The constructor of a class is `__new__`.
 - A name in single backticks becomes a link to its entry, if it is public: `explain`, `linalg.solve`, `sa.Banded`.
+- A table of reStructuredText becomes a table of Markdown.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ import functools
 import importlib
 import inspect
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import griffe
 
 import structarrays
 from structarrays._core.array.hooks import HOOKS
+
+sys.path.insert(0, str(Path(__file__).parent))  # Griffe loads this file by its path
+from docstring_tables import in_markdown  # noqa: E402
 
 MODULES = ("", "linalg", "fft", "extend", "plot")
 SHAPE = re.compile(r"\b(array|arrays), (\()")
@@ -44,7 +50,7 @@ def link(text: str) -> str:
         path = public_names().get(match[1])
         return f"[{match[0]}][{path}]" if path else match[0]
 
-    lines = SHAPE.sub(r"\1 of shape \2", text).split("\n")  # Griffe takes "array, (n,)" for a tuple
+    lines = SHAPE.sub(r"\1 of shape \2", in_markdown(text)).split("\n")  # Griffe takes "array, (n,)" for a tuple
     return "\n".join(line if line.lstrip().startswith((">>>", "...")) else NAME.sub(linked, line) for line in lines)
 
 
