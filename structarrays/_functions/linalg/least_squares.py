@@ -92,15 +92,14 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     structure of `a`                          cost, in addition to products with `b`
     ========================================  =========================================================
     `Diagonal`, `Identity`                    ``O(N log N)``
-    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``, by `qr`. If an estimate of the smallest
-    below and above the main diagonal         singular value is at most ``4 (l + u + 1) cond`` times the largest
+    `Banded`, M > N, bandwidths l and u        ``O(N (l + 1) (l + u + 1))``, by `qr`. If an estimate of the smallest
+                                              singular value is at most ``4 (l + u + 1) cond`` times the largest
                                               element of R, the dense form
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
     `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor; `cond` is
                                               relative to the largest singular value of each factor
-    `LowRank` of rank r, and products and     ``O((M + N) r**2)``
-    sums that are of low rank
+    `LowRank` and others of low rank r        ``O((M + N) r**2)``
     `Sparse`, large with few entries          a sparse factorization of ``A.mT @ A``, refined by the residuals of the
                                               least-squares problem (Björck, *BIT* 7, 1967), on the host. If estimates
                                               of the singular values do not show full rank, or the condition number of

@@ -84,15 +84,15 @@ class Kronecker(Factored):
     stores                                             ``sum(n_i**2)``
     times a vector, `solve` for a vector               ``O(N sum(n_i))``; `solve` plus ``O(sum(n_i**3))`` once
     times a `Kronecker` of matching factors            a `Kronecker`, ``O(sum(n_i**3))``
-    transpose, scaling, `inv`, `cholesky`, `qr`,       a `Kronecker`, ``O(sum(n_i**3))`` or less
-    powers, elementwise product of two, `abs`
+    transpose, scaling, `inv`, `cholesky`, `qr`        a `Kronecker`, ``O(sum(n_i**3))`` or less
+    powers, elementwise product of two, `abs`          the same
     `det`, `slogdet`, `matrix_rank`                    ``O(sum(n_i**3))``; `matrix_rank` plus ``O(N)``
     `eigh`, `svd`                                      ``O(sum(n_i**3) + N log N)``: a `Product` of a `Kronecker` and the
                                                        `Permutation` that sorts
     `sum`, `mean`, `var`, `max`, norms, diagonal       ``O(sum(n_i**2))`` and the size of the result
     rows by index or mask                              a `Product` of a `Sparse` selection and the whole
-    with a multiple of the identity added:             ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
-    `solve`, `slogdet`, `det`, `eigh`                  these or the whole are known to be Hermitian; else the first three by
+    `solve`, `slogdet`, `det`, `eigh` of ``A + c I``   ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
+                                                       these or the whole are known to be Hermitian; else the first three by
                                                        Schur forms, on CPUs (see `KroneckerSum`, also for the largest factor)
     =================================================  =============================================================
 
