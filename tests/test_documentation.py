@@ -185,7 +185,7 @@ def test_every_public_name_is_in_the_api_reference(module):
 def test_tables_of_docstrings(monkeypatch):
     """With and without a header, with rows of two lines and bars, at the end of a text and within it."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from docstring_tables import in_markdown
+    from docstring_markdown import in_markdown
 
     text = (
         "Notes:\n\n    ====  =========\n    name  cost\n    ====  =========\n    `a`   ``O(n)``,\n"
@@ -198,10 +198,25 @@ def test_tables_of_docstrings(monkeypatch):
     assert in_markdown(text) == expected
 
 
+def test_formulas_and_entries_of_docstrings(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from docstring_markdown import in_markdown
+
+    text = (
+        "The value is :math:`A_1 \\otimes A_2`.\n\nSee Also\n--------\nlinalg.solve, solve : Solve a\n    system.\n"
+        "load\n\nNotes\n-----\na : b"
+    )
+    expected = (
+        "The value is \\(A_1 \\otimes A_2\\).\n\nSee Also\n--------\n- `linalg.solve`, `solve`: Solve a system.\n"
+        "- `load`\n\nNotes\n-----\na : b"
+    )
+    assert in_markdown(text) == expected
+
+
 def test_each_table_of_a_docstring_is_converted(monkeypatch):
     """Each has cells in all columns of its first row, and no ruler is left."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from docstring_tables import in_markdown
+    from docstring_markdown import in_markdown
 
     found = 0
     for path in sorted((ROOT / "structarrays").rglob("*.py")):

@@ -3,7 +3,7 @@
 - Docstrings come from the imported object, since decorators add sections.
 - The constructor of a class is `__new__`.
 - A name in single backticks becomes a link to its entry, if it is public: `explain`, `linalg.solve`, `sa.Banded`.
-- A table of reStructuredText becomes a table of Markdown, and a formula one that MathJax renders.
+- Tables, formulas and the entries below "See Also" become Markdown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ import structarrays
 from structarrays._core.array.hooks import HOOKS
 
 sys.path.insert(0, str(Path(__file__).parent))  # Griffe loads this file by its path
-from docstring_tables import in_markdown  # noqa: E402
+from docstring_markdown import in_markdown  # noqa: E402
 
 MODULES = ("", "linalg", "fft", "extend", "plot")
 SHAPE = re.compile(r"\b(array|arrays), (\()")
-MATH = re.compile(r":math:`([^`]*)`")
 NAME = re.compile(r"(?<!`)`(?:(?:sa|structarrays)\.)?([A-Za-z_][\w.]*)`(?!`)")
 
 
@@ -51,8 +50,7 @@ def link(text: str) -> str:
         path = public_names().get(match[1])
         return f"[{match[0]}][{path}]" if path else match[0]
 
-    text = MATH.sub(r"\\(\1\\)", in_markdown(text))
-    lines = SHAPE.sub(r"\1 of shape \2", text).split("\n")  # Griffe takes "array, (n,)" for a tuple
+    lines = SHAPE.sub(r"\1 of shape \2", in_markdown(text)).split("\n")  # Griffe takes "array, (n,)" for a tuple
     return "\n".join(line if line.lstrip().startswith((">>>", "...")) else NAME.sub(linked, line) for line in lines)
 
 

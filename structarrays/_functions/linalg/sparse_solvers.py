@@ -143,7 +143,7 @@ def register_sparse_solver(
 
     See Also
     --------
-    use_sparse_solver : Choose a solver.
+    linalg.use_sparse_solver : Choose a solver.
 
     Notes
     -----
@@ -207,7 +207,7 @@ def use_sparse_solver(name: str, /) -> Iterator[None]:
 
     See Also
     --------
-    register_sparse_solver : Register a solver.
+    linalg.register_sparse_solver : Register a solver.
 
     Notes
     -----

@@ -1,14 +1,30 @@
-"""Tables in docstrings: from reStructuredText, which `help` shows, to Markdown, for the pages in `docs/reference/api`."""
+"""Docstrings in Markdown, for the pages in `docs/reference/api`: tables, formulas and the lists below "See Also"."""
 
 from __future__ import annotations
 
 import re
 
 RULER = re.compile(r" *=+( +=+)+")
+MATH = re.compile(r":math:`([^`]*)`")
+SEE_ALSO = re.compile(r"(?<=^See Also\n--------\n).*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def in_markdown(text: str) -> str:
-    """The docstring with tables of Markdown. A table of reStructuredText ends before an empty line."""
+    """Convert a docstring without indentation. MathJax renders the formulas."""
+    return MATH.sub(r"\\(\1\\)", with_tables(SEE_ALSO.sub(lambda found: entries(found[0]), text)))
+
+
+def entries(text: str) -> str:
+    """A list of the entries ``name, other : description``, each on one line, or with more that are indented."""
+    items = []
+    for line in re.sub(r"\n +", " ", text).split("\n"):
+        names, colon, description = line.partition(" : ")
+        items.append("- " + ", ".join(f"`{name}`" for name in names.split(", ")) + colon.strip() + f" {description}")
+    return "\n".join(item.rstrip() for item in items)
+
+
+def with_tables(text: str) -> str:
+    """Convert tables of reStructuredText, which end before an empty line."""
     lines, result = text.split("\n"), []
     while lines:
         if RULER.fullmatch(lines[0]):
