@@ -75,6 +75,7 @@ def test_two_derivatives(name, nearly, rng):
     np.testing.assert_allclose(first_and_second(0.0), expected[1:3], rtol=1e-9, atol=1e-14 * size)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("phase", [1, np.exp(1j)], ids=["real", "complex"])
 def test_stacks(phase, rng):
     """Regular and singular matrices of one stack, also one that `vmap` makes."""

@@ -155,7 +155,7 @@ class TestCholesky:
         dense[60, 60] = np.nan
         assert np.isnan(np.diagonal(np.asarray(as_jax(sa.linalg.cholesky(self.banded(dense)))))[60:]).all()
 
-    @pytest.mark.each_parameter
+    @pytest.mark.costly
     @pytest.mark.parametrize("hermitian", [False, True])
     def test_derivatives(self, rng, short, hermitian):
         """First and second, along a change that is not Hermitian, against JAX's dense factor."""

@@ -44,7 +44,6 @@ def bases(rng):
     }
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("name", bases(np.random.default_rng(0)))
 @pytest.mark.parametrize("way", [jax.jit, lambda f: jax.jit(jax.vmap(f))], ids=["compiled", "mapped"])
 def test_regular_matrices_keep_their_determinants(name, way, rng):
