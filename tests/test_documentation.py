@@ -182,34 +182,29 @@ def test_every_public_name_is_in_the_api_reference(module):
     assert missing == []
 
 
-def test_tables_of_docstrings(monkeypatch):
-    """With and without a header, with rows of two lines and bars, at the end of a text and within it."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from docstring_markdown import in_markdown
-
-    text = (
+DOCSTRINGS = {
+    "tables": (
         "Notes:\n\n    ====  =========\n    name  cost\n    ====  =========\n    `a`   ``O(n)``,\n"
-        "          |x|\n    b     1\n    ====  =========\n\nThen:\n\n====  ==\na     1\nb     2\n====  =="
-    )
-    expected = (
+        "          |x|\n    b     1\n    ====  =========\n\nThen:\n\n====  ==\na     1\nb     2\n====  ==",
         "Notes:\n\n    | name | cost |\n    | --- | --- |\n    | `a` | ``O(n)``, \\|x\\| |\n    | b | 1 |\n"
-        "\nThen:\n\n|  |  |\n| --- | --- |\n| a | 1 |\n| b | 2 |"
-    )
-    assert in_markdown(text) == expected
+        "\nThen:\n\n|  |  |\n| --- | --- |\n| a | 1 |\n| b | 2 |",
+    ),
+    "formulas": ("The value is :math:`A_1 \\otimes A_2`.", "The value is \\(A_1 \\otimes A_2\\)."),
+    "entries": (
+        "See Also\n--------\nlinalg.solve, solve : Solve a\n    system.\nload\n\nNotes\n-----\na : b",
+        "See Also\n--------\n- `linalg.solve`, `solve`: Solve a system.\n- `load`\n\nNotes\n-----\na : b",
+    ),
+}
 
 
-def test_formulas_and_entries_of_docstrings(monkeypatch):
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("name", DOCSTRINGS)
+def test_docstrings_become_markdown(monkeypatch, name):
+    """Tables with and without a header, with rows of two lines and bars, at the end of a text and within it."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     from docstring_markdown import in_markdown
 
-    text = (
-        "The value is :math:`A_1 \\otimes A_2`.\n\nSee Also\n--------\nlinalg.solve, solve : Solve a\n    system.\n"
-        "load\n\nNotes\n-----\na : b"
-    )
-    expected = (
-        "The value is \\(A_1 \\otimes A_2\\).\n\nSee Also\n--------\n- `linalg.solve`, `solve`: Solve a system.\n"
-        "- `load`\n\nNotes\n-----\na : b"
-    )
+    text, expected = DOCSTRINGS[name]
     assert in_markdown(text) == expected
 
 

@@ -121,7 +121,7 @@ class TestCholesky:
 
     @pytest.mark.parametrize("dtype", ["float64", "complex128"])
     def test_assumed_hermitian(self, rng, short, dtype):
-        """The factorization reads the lower triangle alone; derivatives are those of the Hermitian part."""
+        """The factorization reads the lower triangle alone; `test_derivatives` has its derivatives."""
         dense = np.stack([definite(rng, 100, W, dtype) for _ in range(3)])
         A = sa.assume(self.banded(dense), "positive_definite")
         for function in (sa.linalg.cholesky, jax.jit(sa.linalg.cholesky), jax.vmap(sa.linalg.cholesky)):
