@@ -149,7 +149,7 @@ def register_sparse_solver(
     -----
     The function runs on the host with NumPy arrays, outside compiled code, possibly in several threads at once. It must
     not call JAX, which may wait for the host call. The library keeps the factors of recent matrices, checks the
-    backward error of each solution, and refines a solution once if its error is large.
+    backward error of each solution, and refines a solution while its error is large.
 
     A traced solver itself keeps factors, checks its solutions, and reports singular matrices: by an error at run time, or
     by a solution of NaN, for which an eager call raises `numpy.linalg.LinAlgError`. The matrices of a stack are solved
