@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import sys
+import types
 from pathlib import Path
 
 import jax
@@ -57,6 +58,7 @@ from structarrays._structures.toeplitz import toeplitz_iterations
 from structarrays._structures.toeplitz import toeplitz_substitution as toeplitz_triangles
 from structarrays._structures.toeplitz.array import Toeplitz
 from structarrays._structures.triangular import numerics as triangles
+from structarrays.interop import direct_solvers
 
 N = 1000  # rows: a copy in each step writes a thousand times the stored entries
 SMALL = 150  # rows, where each step touches all of a vector or a matrix
@@ -363,6 +365,16 @@ add(
     np.ones(N),
     temporary=12,
 )
+
+
+def refined_by_factors(values, b):
+    """A system of a diagonal matrix by a package whose solutions are refined."""
+    package = types.SimpleNamespace(lu_solve=lambda rows, columns, data, b: b / data[:, None])
+    matrix = types.SimpleNamespace(rows=jnp.arange(N), columns=jnp.arange(N), data=values, shape=(N, N))
+    return direct_solvers.KLU(package, matrix, positive_definite=False).solve(b, transposed=False)
+
+
+add("refinement of another package's solution", refined_by_factors, array(N), array(N, 1), temporary=5)
 add("change of a base", base_shifts.shift, sa.Diagonal(np.ones(N)), columns, columns, passes=3)
 
 
@@ -421,17 +433,20 @@ def loops_in(path):
     """The functions of a file in which a loop stands, as ``(file, qualified name)``."""
     found = set()
 
-    def visit(node, name):
+    def visit(node, name, prefix):
         for child in ast.iter_child_nodes(node):
-            inner = name
             if isinstance(child, ast.FunctionDef | ast.Lambda):
-                inner = f"{name}.<locals>." if name else ""
-                inner += getattr(child, "name", "<lambda>")
-            elif isinstance(child, ast.Call) and ast.unparse(child.func) in {f"lax.{loop}" for loop in LOOPS}:
+                inner = prefix + getattr(child, "name", "<lambda>")
+                visit(child, inner, f"{inner}.<locals>.")
+                continue
+            if isinstance(child, ast.ClassDef):
+                visit(child, prefix + child.name, f"{prefix}{child.name}.")
+                continue
+            if isinstance(child, ast.Call) and ast.unparse(child.func) in {f"lax.{loop}" for loop in LOOPS}:
                 found.add((str(path.relative_to(ROOT)), name))
-            visit(child, inner)
+            visit(child, name, prefix)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")), "")
+    visit(ast.parse(path.read_text(encoding="utf-8")), "", "")
     return found
 
 
