@@ -165,7 +165,7 @@ def test_every_class_is_checked():
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_good_parameters_are_good(name):
     """Empty arrays, empty batches, all dtypes, and results of operations."""
-    for core in ((3, 3), (3, 2), (1, 1)):
+    for core in ((3, 3), (3, 2), (1, 1), (0, 0), (2, 0)):
         for dtype in ("float32", "complex64", "int64", "bool"):
             for batch in ((), (2,), (0,)):
                 x = sample(name, core, batch=batch, dtype=dtype)

@@ -37,7 +37,7 @@ def _draw_block_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: 
     if requires:
         return BlockDiagonal([dominant(numbers, batch, size, requires) for size in _pieces(n, (2,))])
     heights, widths = _pieces(m, (2,)), _pieces(n, (2,))
-    pairs = itertools.zip_longest(heights, widths, fillvalue=0)
+    pairs = list(itertools.zip_longest(heights, widths, fillvalue=0)) or [(0, 0)]
     return BlockDiagonal([numbers((*batch, h, w)) for h, w in pairs])
 
 
@@ -45,7 +45,7 @@ def _draw_block_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: 
 def _draw_block_diagonal_ragged(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockDiagonal:
     """Draw square blocks of 1, 2 and 3 rows, and a last block for the remainder of a rectangular matrix."""
     m, n = core
-    sizes = _pieces(min(m, n), (1, 2, 3))
+    sizes = _pieces(min(m, n), (1, 2, 3)) or [0]
     if requires:
         return BlockDiagonal([dominant(numbers, batch, size, requires) for size in sizes])
     blocks = [numbers((*batch, size, size)) for size in sizes[:-1]]
@@ -61,6 +61,8 @@ def _draw_block_banded(numbers: Numbers, batch: Shape, core: Shape, requires: st
         return None
     grid = (m // block[0], n // block[1])
     offsets = [k for k in ((-1, 0, 1) if requires else (-1, 0, 2)) if -grid[0] < k < grid[1]]
+    if not offsets:  # no rows or no columns, where a block diagonal would lie outside
+        return None
     blocks = {k: numbers((*batch, min(grid[0], grid[1] - k) - max(0, -k), *block)) for k in offsets}
     if requires:
         for k in offsets:

@@ -21,6 +21,8 @@ def _diagonals(first: int, last: int) -> Sampler:
 
     def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Toeplitz:
         m, n = core
+        if 0 in core:
+            return Toeplitz(*(np.zeros((*batch, size), numbers.dtype) for size in core))
         low, high = max(first, 1 - m), min(last, n - 1)
         if requires not in ("", "invertible"):
             low, high = max(low, -high), min(high, -low)
@@ -68,9 +70,9 @@ def _draw_hankel(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> 
         return (
             Hankel(np.full((*batch, 1), 2, numbers.dtype), np.full((*batch, 1), 2, numbers.dtype)) if n == 1 else None
         )
-    values = numbers((*batch, m + n - 1))
+    values = numbers((*batch, max(m, n, m + n - 1)))  # if one of them is zero, the other
     if requires:
         values = values.real / (2 * n)
         values[..., n - 1] += numbers.high + 1
     values = np.asarray(values, numbers.dtype)
-    return Hankel(values[..., :m], values[..., m - 1 :])
+    return Hankel(values[..., :m], values[..., values.shape[-1] - n :])
