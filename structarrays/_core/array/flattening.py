@@ -45,7 +45,7 @@ _new = object.__new__
 dynamic_classes: set[type] = set()
 """Classes whose `static_pattern` is false: functions look for eager kernels if an argument belongs to one of them."""
 
-_opened_types: set[type] = {tuple, list}
+opened_types: set[type] = {tuple, list}
 """The same classes, and sequences, which may contain arrays: the types that `opened_arguments` opens."""
 
 
@@ -115,7 +115,7 @@ def register(cls: type[Array]) -> None:
         )
     if not cls.static_pattern:
         dynamic_classes.add(cls)
-        _opened_types.add(cls)
+        opened_types.add(cls)
     indexed = cls.index_parameters is not None
     keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
     back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
@@ -401,7 +401,7 @@ jax.tree_util.register_pytree_node(Opened, operator.attrgetter("value"), _made)
 
 def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
     """Return the arguments of a compiled call such that constant indices are arguments, too."""
-    if _opened_types.isdisjoint(map(type, arguments)):
+    if opened_types.isdisjoint(map(type, arguments)):
         return arguments
     compiles = compiling()
     # The test of `_opened_argument` stands here, too, to save its call.
@@ -419,7 +419,7 @@ def _opened_argument(value: Any, compiles: bool) -> Any:
 
 def barred_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
     """Return the arguments of a function traced with its caller; constant indices become values of the program."""
-    if _opened_types.isdisjoint(map(type, arguments)):
+    if opened_types.isdisjoint(map(type, arguments)):
         return arguments
     return tuple(_barred_argument(value) for value in arguments)
 

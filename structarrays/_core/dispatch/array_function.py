@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..array.base import Array
 from ..array.dense import Dense
-from ..array.flattening import dynamic_classes, opened_arguments
+from ..array.flattening import dynamic_classes
 from ..array.operands import lift, without_weak_types
 from ..array.operators import COMPILED, FAST, OPERANDS, RETRIED, is_operand
+from ..array.shared_indices import opened_operands
 from ..array.sharing import complete
 from ..array.writes import DIRECT, SHARED
 from ..jax_internals.host_values import is_false
@@ -74,7 +75,7 @@ class ArrayFunction(Function[P, R]):
             if RECORDING and active_log() is not None:
                 return self._careful(*arrays)
         try:
-            result = complete(self._fast(*opened_arguments(arrays)), arrays)
+            result = complete(self._fast(*opened_operands(arrays)), arrays)
         except RETRIED as error:
             failure = error
         else:
@@ -134,7 +135,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         try:
             result: R
             with self._attempt(operands):
-                result, ok = complete(self._fast(*opened_arguments(operands)), operands)
+                result, ok = complete(self._fast(*opened_operands(operands)), operands)
         except RETRIED as error:
             failure = error
         else:

@@ -32,6 +32,7 @@ from ..array.flattening import barred_arguments, dynamic_classes, opened_argumen
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
 from ..array.operators import RETRIED
 from ..array.sharding import padded_for, pieces
+from ..array.shared_indices import WithoutIndices, opened_operands, with_shared_indices
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
@@ -156,6 +157,8 @@ class Function(EagerKernels, Generic[P, R]):
         If parameters determine the positions of entries, parameters that are returned unchanged stay outside of the
         compiled call.
         """
+        if WithoutIndices in map(type, arrays):
+            arrays = with_shared_indices(arrays)
         with compiled_call():
             if jax.default_backend() == "cpu":
                 result = self._trace(static, *arrays)
@@ -218,7 +221,7 @@ class Function(EagerKernels, Generic[P, R]):
             return self._recorded(static, arrays)
         try:
             with self._attempt(arrays):
-                result: Any = complete(self._jit(static, *opened_arguments(arrays)), arrays)
+                result: Any = complete(self._jit(static, *opened_operands(arrays)), arrays)
         except RETRIED as error:
             failure = error
         else:

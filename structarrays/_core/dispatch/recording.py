@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 
 from ..array.flattening import opened_arguments
+from ..array.shared_indices import opened_operands, with_shared_indices
 from ..array.writes import LOCK
 from ..text import leaf_text
 from . import explicit, late
@@ -350,11 +350,15 @@ def recorded_call(function: Function[..., Any], static: tuple[Any, ...], arrays:
     from .results import follow_operands
 
     log: Log = active.value  # not None, since the caller has checked it
-    trace = functools.partial(compiled_call()(function._trace), static)
+    traced_call = compiled_call()(function._trace)
+
+    def trace(*operands: Any) -> Any:
+        return traced_call(static, *with_shared_indices(operands))
+
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         traced = explicit.automatic(trace)(*arrays)
         return follow_operands(traced, function.deciding(static, arrays)) if function.follows else traced
-    given, arrays = arrays, opened_arguments(arrays)
+    given, arrays = arrays, opened_operands(arrays)
     with LOCK:
         first = len(log.events)
         explicit.eval_shape(trace, *arrays)
