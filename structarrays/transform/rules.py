@@ -20,6 +20,7 @@ from .._core.dispatch.recording import active_log
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.dispatch.tracing import compiled_call
 from .._core.jax_internals.equations import bind, is_recognised
+from .._numerics.conversions import converted
 from .constant_patterns import LAZY
 from .interpreter import Interpreter
 
@@ -121,4 +122,4 @@ def cast(value: Any, dtype: DTypeLike) -> Any:
     """Cast a value to another dtype, if it differs."""
     if value.dtype == dtype:
         return value
-    return value.cast(dtype) if isinstance(value, Array) else jax.lax.convert_element_type(value, dtype)
+    return value.cast(dtype) if isinstance(value, Array) else converted(value, dtype)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._numerics.conversions import converted
 from ..dispatch import late
 from ..families import pattern
 from .base import Array
@@ -98,7 +99,7 @@ class Dense(Array):
         return data if set(data.shape[max(0, data.ndim - core) :]) <= {1} else None
 
     def cast(self, dtype: DTypeLike) -> Dense:
-        return Dense.make((jax.lax.convert_element_type(self.data, dtype),))
+        return Dense.make((converted(self.data, dtype),))
 
 
 def parameter(value: Any, argument: str, name: str) -> jax.Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import jax
 
+from ..._numerics.conversions import converted
 from ..array.base import Array
 from .entries import gather
 
@@ -55,6 +56,5 @@ class EntryArray(Array):
 
     def cast(self, dtype: DTypeLike) -> Array:
         """Return the array with another data type."""
-        convert = jax.lax.convert_element_type
-        background = None if self.background is None else convert(self.background, dtype)
-        return self.rebuild(tuple(convert(e, dtype) for e in self.entries), background)
+        background = None if self.background is None else converted(self.background, dtype)
+        return self.rebuild(tuple(converted(e, dtype) for e in self.entries), background)

@@ -11,6 +11,7 @@ from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.families import pattern
 from ..._core.text import inline
+from ..._numerics.conversions import converted
 from ..._numerics.symbolic import as_length
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Fill(Array):
         return jnp.broadcast_to(self._constant_data(), self.shape)
 
     def cast(self, dtype: DTypeLike) -> Fill:
-        return Fill.make((self.value.astype(dtype),), self.meta)
+        return Fill.make((converted(self.value, dtype),), self.meta)
 
 
 def fills_matrices(x: Fill, *args: Array) -> bool:

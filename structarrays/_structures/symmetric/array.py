@@ -17,6 +17,7 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import join_pair, restrict_to
 from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
+from ..._numerics.conversions import converted
 from ..banded.array import batch_of
 from ..banded.diagonal import Diagonal
 from ..fill.array import Fill, fills_matrices
@@ -138,7 +139,7 @@ class Mirrored(EntryArray):
         return triangles.mirrored(self.data, self.lower, self._is_complex)
 
     def cast(self, dtype: DTypeLike) -> Self:
-        return type(self).make((jax.lax.convert_element_type(self.data, dtype),), self.lower)
+        return type(self).make((converted(self.data, dtype),), self.lower)
 
     def description(self) -> tuple[list[str], bool]:
         return ["lower" if self.lower else "upper", f"shape={self.shape}"], False

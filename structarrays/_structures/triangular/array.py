@@ -17,6 +17,7 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict, restrict_to
 from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
+from ..._numerics.conversions import converted
 from ..banded.array import Banded, at_offsets, batch_of
 from ..banded.diagonal import Diagonal
 from ..fill.array import Fill, fills_matrices
@@ -207,8 +208,7 @@ class Triangular(EntryArray):
 
     def cast(self, dtype: DTypeLike) -> Triangular:
         leaves, meta = self._value[0], self.meta
-        convert = jax.lax.convert_element_type
-        return Triangular.make(tuple(None if leaf is None else convert(leaf, dtype) for leaf in leaves), meta)
+        return Triangular.make(tuple(None if leaf is None else converted(leaf, dtype) for leaf in leaves), meta)
 
     def description(self) -> tuple[list[str], bool]:
         texts = ["lower" if self.lower else "upper", f"shape={self.shape}"]
