@@ -91,6 +91,7 @@ def eager(report: Report, name: str, first, second) -> None:
         "first A + B": (lambda: next(copies) + b, lambda: first + second),
         "A - B": (lambda: a - b, lambda: first - second),
         "A * B": (lambda: a * b, lambda: first * second),
+        "where(A > 0, A, 0)": (lambda: sa.where(a > 0, a, 0), lambda: first.multiply(first > 0)),
         "A + A.T": (lambda: a + a.mT, lambda: first + first.T.tocsr()),
         "A @ B": (lambda: a @ b, lambda: first @ second),
         "A.T": (lambda: a.mT, lambda: first.T.tocsr()),
