@@ -1,4 +1,4 @@
-"""The Python numbers 0 and 0.0 keep the structure of an array that they are added to, as in Python's `sum`."""
+"""The Python numbers 0 and 0.0 keep the structure of an array that they are added to, as in Python's `sum`, and of choices in `where`."""
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,53 @@ def test_every_structure(structure):
                 assert y.dtype == x.dtype and y.shape == x.shape
                 assert (background(y) is None) == (background(x) is None), name
                 np.testing.assert_array_equal(as_jax(y.to_dense()), operation(zero, dense), err_msg=name)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_choices(structure):
+    """As a choice of `where`, they are structural zeros next to structural zeros."""
+    for dtype, zeros in (("float64", (0, 0.0)), ("int64", (0,))):
+        x = sample(structure, (5, 5), dtype=dtype)
+        if x is None or not x.stores_entries:
+            continue
+        dense = np.asarray(as_jax(x.to_dense()))
+        mask = np.arange(25).reshape(5, 5) % 3 > 0
+        for zero in zeros:
+            for name, f in {
+                "threshold": lambda np, x: np.where(x > 0, x, zero),  # noqa: B023
+                "other choice": lambda np, x: np.where(x > 0, zero, x),  # noqa: B023
+                "number": lambda np, x: np.where(True, x, zero),  # noqa: B023
+                "mask": lambda np, x: np.where(mask, x, zero),  # noqa: B023
+            }.items():
+                for y in (f(sa, x), jax.jit(lambda x, f=f: f(sa, x))(x)):
+                    assert y.dtype == x.dtype
+                    if x.linear and type(y) is not sa.Dense:  # with a unit diagonal, no array of this structure is zero
+                        assert (background(y) is None) == (background(x) is None), name
+                    np.testing.assert_array_equal(as_jax(y.to_dense()), f(np, dense), err_msg=name)
+
+
+def test_choices_that_change_the_structure():
+    x = sa.Diagonal([1.0, -2.0])
+    for zero in (np.float64(0), np.zeros(()), jnp.zeros(()), sa.zeros(()), -0.0):
+        y = sa.where(x > 0, x, zero)
+        assert background(y) is not None
+        assert np.signbit(np.asarray(as_jax(y.to_dense()))).sum() == 3 * (str(zero) == "-0.0")
+    assert sa.where(x > 0, sa.Diagonal([1, 2]), 0.0).dtype == sa.float64
+    assert sa.where(x > 0, 2 * x, 1).background is not None
+    assert sa.where(x > 0, 0, 0).shape == (2, 2)
+
+
+def test_a_threshold_is_a_carry_of_a_loop():
+    for x in (
+        sa.tridiagonal([1.0, -2.0], [3.0, 0.1, 2.0], [0.2, 4.0]),
+        sa.Sparse.from_dense(np.diag([1.0, 0.1, -4.0])),
+    ):
+        expected = np.asarray(as_jax(x.to_dense()))
+        for _ in range(4):
+            expected = np.where(abs(expected) > 0.5, expected * 0.7, 0)
+        found, _ = jax.lax.scan(lambda x, _: (sa.where(abs(x) > 0.5, x * 0.7, 0), None), x, None, length=4)
+        np.testing.assert_allclose(as_jax(found.to_dense()), expected)
+        assert type(found) is type(x)
 
 
 def test_sums_of_python():

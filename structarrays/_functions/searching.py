@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import typing
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
-from .._core.array.operands import cast, check_operand, densify, promote
+from .._core.array.operands import cast, check_operand, densify, lift, promote, without_weak_types
 from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dispatch.results import follow_eager_operands
@@ -28,6 +29,7 @@ from .._core.families.elementwise_rule import (
     without_core,
 )
 from .._core.families.join import is_zero_outside, join, meet, same_pattern
+from .._core.families.neutral_zero import KEPT, is_neutral_zero, zero_like
 from .._core.families.reduction_rule import reduced_axes
 from .._numerics import dense_searching
 from .conversion import asarray
@@ -340,7 +342,23 @@ class _Where(ElementwiseArrayFunction[...]):
         # As in `ArrayFunction`: a Python integer may not fit the dtype of the other operand.
         if len(arrays) == 3 and type(arrays[1]) is int and not 0 <= arrays[1] < 128:
             return self._careful(*arrays)
+        if len(arrays) == 3 and not unknown:
+            for number, other in ((2, 1), (1, 2)):
+                zero = arrays[number]
+                if type(zero) in KEPT and is_neutral_zero(zero, arrays[other]) and math.copysign(1, zero) > 0:
+                    return self._run((number,), arrays)
         return super().__call__(*arrays, **unknown)
+
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        """Trace the definition. The static part of a call is empty, or the number of an argument that is the number zero."""
+        if not static:
+            return super()._trace(static, *arrays)
+        operands = list(map(lift, arrays))
+        (number,) = static
+        other = operands[3 - number]
+        if other.stores_entries and other.linear and is_zero_outside(other):
+            operands[number] = lift(zero_like(other))
+        return without_weak_types(self.define(*operands))
 
     if TYPE_CHECKING:
 
@@ -414,8 +432,9 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
     Returns
     -------
     Array
-        The result, of the common dtype of `x1` and `x2`. It has structural zeros where both have structural zeros. A
-        structured condition is False outside its pattern, where the result is `x2`.
+        The result, of the common dtype of `x1` and `x2`. It has structural zeros where both have structural zeros. The Python numbers 0
+        and 0.0 count as structural zeros next to a structured array. A structured condition is False outside its pattern, where the
+        result is `x2`.
 
     Raises
     ------

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
 import structarrays as sa
 
 from .._core.array.base import Array
 from .._core.dispatch.registry import FUNCTIONS
+from .._core.families.neutral_zero import zero_like
 from .numpy_host import as_ours, cast_to
 
 if TYPE_CHECKING:
@@ -101,14 +101,6 @@ def condition_of(where: Any) -> Result:
     except (TypeError, ValueError):
         return NotImplemented
     return where if where.dtype.kind == "b" else NotImplemented
-
-
-def zero_like(x: Array) -> Array | np.ndarray:
-    """Return zeros that keep the structure of `x` in `where`: an array of the same pattern, or a scalar."""
-    if not (x.stores_entries and x.linear):
-        return np.zeros((), x.dtype)
-    background = None if x.background is None else jnp.zeros_like(x.background)
-    return x.rebuild(tuple(map(jnp.zeros_like, x.entries)), background)
 
 
 def _mean(

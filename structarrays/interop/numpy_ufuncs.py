@@ -22,8 +22,9 @@ from .._core.array.foreign import is_table
 from .._core.array.operators import is_operand
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.families.elementwise_rule import KINDS
+from .._core.families.neutral_zero import zero_like
 from .numpy_host import into, on_host, while_written
-from .numpy_reductions import condition_of, reduction, zero_like
+from .numpy_reductions import condition_of, reduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

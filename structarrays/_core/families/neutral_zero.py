@@ -1,12 +1,15 @@
-"""Sums and differences of an array and the number zero, which keep the structure.
+"""Sums, differences and choices of an array and the number zero, which keep the structure.
 
-The number is a Python number, and therefore static: so Python's ``sum`` of arrays, which starts with ``0 + x``, keeps structural zeros. An
-array that holds a zero is not static; it becomes the background.
+The number is a Python number, and therefore static: so Python's ``sum`` of arrays, which starts with ``0 + x``, and ``where(x > 1, x, 0)`` keep
+structural zeros. An array that holds a zero is not static; it becomes the background.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ParamSpec
+
+import jax.numpy as jnp
+import numpy as np
 
 from ..array.base import Array
 from ..array.dense import Dense
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_KEPT = {int: "iufc", float: "fc"}
+KEPT = {int: "iufc", float: "fc"}
 """For each type of a number, the kinds of dtypes that it does not change."""
 
 
@@ -36,9 +39,9 @@ class Additive(ElementwiseArrayFunction[P]):
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
         if not unknown and len(arrays) == 2:
             first, second = arrays
-            if type(second) in _KEPT and is_neutral_zero(second, first):
+            if type(second) in KEPT and is_neutral_zero(second, first):
                 return self._run((False,), (first, second))
-            if type(first) in _KEPT and is_neutral_zero(first, second):
+            if type(first) in KEPT and is_neutral_zero(first, second):
                 return self._run((self.name == "subtract",), (second, first))
         return super()._looked_at(arrays, unknown)
 
@@ -64,6 +67,14 @@ def _with_zero(name: str, x: Array, zero: Array, is_negated: bool) -> Array:
     return late.negative(x) if is_negated else late.positive(x)
 
 
+def zero_like(x: Array) -> Array | np.ndarray:
+    """Return zeros that keep the structure of `x` in `where`: an array of the same pattern, or a scalar."""
+    if not (x.stores_entries and x.linear):
+        return np.zeros((), x.dtype)
+    background = None if x.background is None else jnp.zeros_like(x.background)
+    return x.rebuild(tuple(map(jnp.zeros_like, x.entries)), background)
+
+
 def is_neutral_zero(number: Any, x: Any) -> bool:
     """Return whether a Python number is zero, and next to a structured array whose dtype it does not change."""
-    return number == 0 and isinstance(x, Array) and type(x) is not Dense and x.dtype.kind in _KEPT[type(number)]
+    return number == 0 and isinstance(x, Array) and type(x) is not Dense and x.dtype.kind in KEPT[type(number)]
