@@ -18,8 +18,10 @@ from jax import lax
 
 from . import dense_spectra as spectra
 from .dense_linalg import qr
+from .determinants import any_of_all
 from .flags import custom_jvp
 from .quotients import reciprocal
+from .tall import transposed_product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +74,54 @@ def _column_norms(x: jax.Array) -> jax.Array:
     largest = jnp.max(jnp.abs(x), axis=-2, initial=0)
     scaled = jnp.abs(x) / jnp.where(largest == 0, 1, largest)[..., None, :]
     return largest * jnp.sqrt(jnp.sum(scaled**2, axis=-2))
+
+
+_CANCELLED = 0.01
+"""Below this part of the sum of the terms' magnitudes, a sum of squares is computed without cancellation."""
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def squares(axes: tuple[int, ...], u: jax.Array, v: jax.Array) -> jax.Array:
+    """The sums of squared magnitudes over one core axis or both, ``(-1,)``, ``(-2,)`` or ``(-2, -1)``.
+
+    Sums of products of Gram matrices are fast. If their terms cancel, as in the difference of two similar matrices, the relative error
+    is the square of the error of the elements, and a QR factorization of a factor gives the squares themselves.
+    """
+    result, size = _squares_by_gram(axes, u, v)
+    if u.shape[-1] <= 1:  # there is at most one term
+        return result
+    squares: jax.Array = lax.cond(
+        any_of_all(result < _CANCELLED * size), lambda: _squares_by_qr(axes, u, v), lambda: result
+    )
+    return squares
+
+
+@squares.defjvp
+def _squares_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    _, change = jax.jvp(lambda u, v: _squares_by_gram(axes, u, v)[0], primals, tangents)
+    return squares(axes, *primals), change
+
+
+def _squares_by_gram(axes: tuple[int, ...], u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The sums of squares, and the sums of the magnitudes of their terms."""
+    gram_u, gram_v = (transposed_product(x.conj(), x, jnp.ones(x.shape[-2], x.dtype)) for x in (u, v))
+    if len(axes) == 2:
+        terms = gram_u * gram_v
+        return jnp.sum(terms.real, axis=axes), jnp.sum(lax.stop_gradient(jnp.abs(terms)), axis=axes)
+    gram, other = (gram_u, v) if axes == (-2,) else (gram_v, u)
+    result = jnp.sum((other.conj() * (other @ gram.mT)).real, axis=-1)
+    gram, other = (jnp.abs(lax.stop_gradient(x)) for x in (gram, other))
+    return result, jnp.sum(other * (other @ gram.mT), axis=-1)
+
+
+def _squares_by_qr(axes: tuple[int, ...], u: jax.Array, v: jax.Array) -> jax.Array:
+    if axes == (-1,):
+        return _squares_by_qr((-2,), v, u)
+    triangle = qr(u)[1]
+    squared = jnp.abs(triangle @ v.mT) ** 2
+    return jnp.sum(squared, axis=-2 if axes == (-2,) else axes)
 
 
 @custom_jvp

@@ -7,6 +7,7 @@ FILES = (
     "estimates",
     "factored_batches",
     "factored_functions",
+    "factored_variances",
     "generators",
     "inverse",
     "part_solvers",

@@ -16,7 +16,7 @@ from ..._core.families.entries import elements_at, has_elements
 from ..._core.families.factored import Factored, hadamard, line_key, scale, select_lines, squared_norms, with_batch
 from ..._core.families.join import is_zero_outside
 from ..._core.families.reduction_rule import reduced_count
-from ..._functions.elementwise import divide, multiply, negative, positive, square, subtract
+from ..._functions.elementwise import divide, multiply, negative, positive, square
 from ..._functions.indexing import index
 from ..._functions.linalg.norms import diagonal, vector_norm
 from ..._functions.linear_algebra import matmul
@@ -27,7 +27,7 @@ from ..._functions.statistical import mean, std, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
 from ..._numerics.quotients import reciprocal
-from ..._numerics.symbolic import as_number, degrees_of_freedom
+from ..._numerics.symbolic import as_number
 from ..banded.diagonal import Diagonal
 from .sum import split_background, total
 
@@ -161,7 +161,7 @@ def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
-def _total(x: Factored, axis: tuple[int, ...]) -> jax.Array:
+def sums_over(x: Factored, axis: tuple[int, ...]) -> jax.Array:
     """The sums over axes as a `jax.Array`, where these axes have length 1."""
     data: jax.Array = sum_of.dispatch(x, axis=axis, keepdims=True).dense_data()
     return data
@@ -180,7 +180,7 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
         ones = Dense.make((jnp.ones((1, m) if first == rows else (n, 1), x.dtype),))
         result: Array = matmul.dispatch(ones, x) if first == rows else matmul.dispatch(x, ones)
         return result
-    data = _total(x, (first,))  # by the kernel for this class, which may be faster
+    data = sums_over(x, (first,))  # by the kernel for this class, which may be faster
     rest = tuple({*axis} - {first})
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
@@ -188,7 +188,7 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    data = _total(x, axis) / as_number(reduced_count(x, axis), x.dtype)
+    data = sums_over(x, axis) / as_number(reduced_count(x, axis), x.dtype)
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
@@ -211,21 +211,6 @@ def spreads(
         return variance
 
     return register
-
-
-@spreads(Factored, when=has_core)
-def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
-    """Compute the variance from the sum of squares of the centred array."""
-    batch, core = split_axes(x, axis)
-    centre = Dense.make((_total(x, axis) / as_number(reduced_count(x, axis), x.dtype),))
-    centred = subtract(x, centre)
-    kernel = squared_norms.required((centred,))
-    data = jnp.expand_dims(kernel.run(centred, axes=core), core)
-    if batch:
-        data = jnp.sum(data, axis=batch, keepdims=True)
-    divisor, positive = degrees_of_freedom(reduced_count(x, axis), correction, x.dtype)
-    data = data / divisor if positive else jnp.full_like(data, jnp.nan)
-    return data if keepdims else jnp.squeeze(data, axis)
 
 
 def _has_squares(x: Array, *, axis: tuple[int, ...], ord: int | float, **static: Any) -> bool:

@@ -31,6 +31,7 @@ from ..._functions.linear_algebra import matmul, matrix_transpose, product
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import cumulative_sum
 from ..._functions.statistical import sum as sum_of
+from ..._numerics import low_rank_factors
 from ..._numerics.tall import transposed_product
 from ..fill.array import Fill
 
@@ -346,7 +347,9 @@ def _conj(x: Array) -> Array:
 
 @squared_norms.kernel(LowRank)
 def _squared_norms_low_rank(x: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
-    """From the Gram matrices of the factors."""
+    """Without factors of equal values being written out, if the rank is one."""
+    if x.rank != 1:
+        return low_rank_factors.squares(axes, *(p.dense_data() for p in x.parts))
     u, v = (p if _is_constant_column(p) else Dense.make((p.dense_data(),)) for p in x.parts)
     gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).dense_data() for p in (u, v))
     if len(axes) == 2:
