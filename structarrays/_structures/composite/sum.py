@@ -6,8 +6,10 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Self, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
@@ -43,6 +45,7 @@ from ..._functions.linalg.norms import diagonal
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import sum as sum_of
+from ..._numerics.determinants import any_of_all
 from ..._numerics.symbolic import as_number, smaller
 from ..banded.array import is_nothing
 from ..banded.diagonal import Identity
@@ -52,8 +55,6 @@ from ..toeplitz.array import Toeplitz, is_narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    import jax
 
     from ..._core.array.arguments import ArrayLike
     from ..._core.dispatch.function import Function
@@ -406,13 +407,28 @@ def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
 # ---- norms ------------------------------------------------------------------------------------------------------------------
 
 
+_ELEMENTS = 2**22
+"""Up to this number of elements, sums of squares whose terms cancel are computed from the elements."""
+
+
 @squared_norms.kernel(Sum)
 def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
-    """Add the squares of the terms, and twice the inner product of each pair."""
-    result = _added(squared_norms.required((t,)).run(t, axes=axes) for t in x.terms)
+    """Add the squares of the terms, and twice the inner product of each pair.
+
+    If they cancel, as in the difference of two similar matrices, the relative error is the square of the error of the elements.
+    """
+    squares = [squared_norms.required((t,)).run(t, axes=axes) for t in x.terms]
+    result = size = _added(squares)
     for s, t in itertools.combinations(x.terms, 2):
         result = result + 2 * inner(s, t, axes).real
-    return jnp.maximum(result, 0)
+    result = jnp.maximum(result, 0)
+    # Low rank next to entries does not cancel, since differences of both kinds were merged before.
+    if all(type(t) is LowRank or not isinstance(t, Factored) for t in x.terms) or not smaller(x.size, _ELEMENTS + 1):
+        return result
+    careful = jax.checkpoint(lambda x: _squares_of_dense(Dense.make((x.dense_data(),)), axes=axes))
+    lost = result < float(jnp.finfo(result.dtype).eps) ** 0.25 * lax.stop_gradient(size)
+    total: jax.Array = lax.cond(any_of_all(lost), careful, lambda x: result, x)
+    return total
 
 
 @squared_norms.kernel(Dense)
