@@ -19,6 +19,7 @@ from .convolution import by_one_transform, cyclic, fast_length, widened
 from .dense_fft import by_rows
 from .flags import custom_jvp
 from .symbolic import smaller
+from .transposable import transposable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,7 +162,17 @@ def _by_columns(
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _by_transforms(first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array) -> jax.Array:
     """``A @ x`` with the columns of `x` along the last axis, also with NaN and infinities."""
-    return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)
+
+    def product(x: jax.Array) -> jax.Array:
+        return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)
+
+    def transposed(y: jax.Array) -> jax.Array:
+        backwards = values[..., ::-1]
+        if first is None:
+            return convolved(None, shape, jnp.roll(backwards, 1, axis=-1), y)
+        return convolved(1 - first - values.shape[-1], shape[::-1], backwards, y)
+
+    return transposable(product, transposed, x, shape[0])
 
 
 @_by_transforms.defjvp

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     """Sum the squares within lines, around their means, and the squares of these means around the mean of all.
 
-    So the mean may be much larger than the deviations (the law of total variance).
+    So the mean may be much larger than the deviations: the decomposition of the total variance.
     """
     line = split_axes(x, axis)[1][0]
     means = _means(x, line)

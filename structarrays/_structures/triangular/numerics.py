@@ -8,19 +8,22 @@ only if the other factor has an element that is not finite.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from ..._numerics import packed_triangles as triangles
 from ..._numerics.absorbing import absorbing_product
 from ..._numerics.determinants import any_of_all
+from ..._numerics.flags import custom_jvp
 from ..._numerics.symbolic import is_symbolic
+from ..._numerics.transposable import transposable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from jax import Array
@@ -55,6 +58,70 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     """
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         return _strips(a, b, side_a, side_b)
+    if side_a is not None and side_b is not None:
+        return _absorbing(a, b, side_a, side_b)
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if side_b is None:
+        return _times_matrix(side_a, a, jnp.broadcast_to(b, (*batch, *b.shape[-2:])))
+    return _matrix_times(side_b, jnp.broadcast_to(a, (*batch, *a.shape[-2:])), b)
+
+
+# JAX can transpose these two products as functions of the matrix that is no triangle. Their derivatives are those of the branches.
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _times_matrix(side: bool | None, a: Array, b: Array) -> Array:
+    def product(lines: Array) -> Array:
+        return _absorbing(a, lines.mT, side, None).mT
+
+    return transposable(product, lambda lines: _strips(a.mT, lines.mT, not side, None).mT, b.mT, a.shape[-2]).mT
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _matrix_times(side: bool | None, a: Array, b: Array) -> Array:
+    def product(a: Array) -> Array:
+        return _absorbing(a, b, None, side)
+
+    return transposable(product, lambda y: _strips(y, b.mT, None, not side), a, b.shape[-1])
+
+
+def _times_matrix_jvp(
+    side: bool | None, primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    return _tangent(lambda a, b: _absorbing(a, b, side, None), primals, tangents)
+
+
+def _matrix_times_jvp(
+    side: bool | None, primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    return _tangent(lambda a, b: _absorbing(a, b, None, side), primals, tangents)
+
+
+_times_matrix.defjvp(_times_matrix_jvp, symbolic_zeros=True)
+_matrix_times.defjvp(_matrix_times_jvp, symbolic_zeros=True)
+
+
+def _tangent(
+    product: Callable[[Array, Array], Array], primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    """The product and its tangent, where a factor that does not change has no tangent."""
+    changing = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
+    if not changing:
+        value = product(*primals)
+        return value, jnp.zeros_like(value)
+
+    def of_changing(*values: Array) -> Array:
+        factors = list(primals)
+        for i, value in zip(changing, values, strict=True):
+            factors[i] = value
+        return product(*factors)
+
+    result: tuple[Array, Array] = jax.jvp(of_changing, [primals[i] for i in changing], [tangents[i] for i in changing])
+    return result
+
+
+def _absorbing(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Array:
+    """Multiply floating-point matrices, where structural zeros absorb NaN and infinity."""
     finite = jnp.array(True)
     for x, side, other in ((a, side_a, side_b), (b, side_b, side_a)):
         if other is not None:  # structural zeros meet the entries of x
