@@ -352,6 +352,8 @@ add("largest of a batch", lambda x: sa.max(x, axis=0), sa.LowRank(np.ones((9, SM
 # Blocks of columns are made one after the other: together they are as large as the dense form.
 add("largest of a column", lambda x: sa.max(x, axis=0), low_rank, temporary=40, passes=300)
 product = sa.Product(sa.Circulant(np.ones(N)), band)
+kronecker_difference = sa.Kronecker(np.ones((9, 9)), np.eye(9)) - sa.Kronecker(np.eye(9) + 1, np.ones((9, 9)))
+add("norm of a sum", sa.linalg.matrix_norm, kronecker_difference, temporary=200, passes=400)
 add("diagonal of a product", sa.linalg.diagonal, product, temporary=200, passes=500)
 add("products of rows", lambda x, y: (x * x).u @ y, sa.LowRank(np.ones((N, 5)), np.ones((N, 5))), np.ones((25, 3)))
 add("powers of integers", repeated_squaring, integers(N), integers(N), passes=300)

@@ -25,7 +25,7 @@ def transposable(function: Callable[[Array], Array], transposed: Callable[[Array
         The transposed function, of finite numbers.
     x : Array, (..., n)
     m : int
-        The length of the result. The other dimensions are those of `x`.
+        The length of the result, whose other dimensions are equal to the dimensions of `x`.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def transposable(function: Callable[[Array], Array], transposed: Callable[[Array
         )
         return y
 
-    # The unknowns of a system are as many as its right-hand sides: [0, y] and [x, 0].
+    # A system has the same number of unknowns and of right-hand sides: [0, y] and [x, 0].
     def joined(first: Array, second: Array) -> Array:
         return jnp.concatenate([first, second], axis=-1)
 

@@ -410,6 +410,9 @@ def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
 _ELEMENTS = 2**22
 """Up to this number of elements, sums of squares whose terms cancel are computed from the elements."""
 
+_AT_ONCE = 2**16
+"""The number of elements that are computed together."""
+
 
 @squared_norms.kernel(Sum)
 def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
@@ -425,10 +428,28 @@ def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
     # Low rank next to entries does not cancel, since differences of both kinds were merged before.
     if all(type(t) is LowRank or not isinstance(t, Factored) for t in x.terms) or not smaller(x.size, _ELEMENTS + 1):
         return result
-    careful = jax.checkpoint(lambda x: _squares_of_dense(Dense.make((x.dense_data(),)), axes=axes))
     lost = result < float(jnp.finfo(result.dtype).eps) ** 0.25 * lax.stop_gradient(size)
-    total: jax.Array = lax.cond(any_of_all(lost), careful, lambda x: result, x)
+    total: jax.Array = lax.cond(any_of_all(lost), lambda: _squares_of_elements(x, axes), lambda: result)
     return total
+
+
+def _squares_of_elements(x: Sum, axes: tuple[int, ...]) -> jax.Array:
+    """Add the squares of the elements of a few columns at a time, which derivatives compute again."""
+    if axes == (-1,):
+        return _squares_of_elements(cast("Sum", matrix_transpose.dispatch(x)), (-2,))
+    *batch, m, n = x.shape
+    width = max(1, min(n, _AT_ONCE // max(1, m * math.prod(batch))))
+
+    @jax.checkpoint
+    def of_columns(first: jax.Array) -> jax.Array:
+        units = jnp.arange(n)[:, None] == first + jnp.arange(width)
+        columns = matmul.dispatch(x, Dense.make((units.astype(x.dtype),))).dense_data()
+        return jnp.sum(squared_magnitude(columns), axis=-2)
+
+    groups = -(-n // max(1, width))
+    result = jnp.moveaxis(lax.map(of_columns, jnp.arange(groups) * width), 0, -2)
+    result = result.reshape(*result.shape[:-2], groups * width)[..., :n]
+    return jnp.sum(result, axis=-1) if len(axes) == 2 else result
 
 
 @squared_norms.kernel(Dense)

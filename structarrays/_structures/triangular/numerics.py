@@ -66,7 +66,7 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     return _matrix_times(side_b, jnp.broadcast_to(a, (*batch, *a.shape[-2:])), b)
 
 
-# JAX can transpose these two products as functions of the matrix that is no triangle. Their derivatives are those of the branches.
+# JAX can transpose these two products as functions of the matrix that is no triangle. Their derivatives are the derivatives of the branches.
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
