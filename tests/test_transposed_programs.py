@@ -20,7 +20,6 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_products_are_transposed(structure, rng):
     """Small matrices and larger ones, for which other methods run."""
