@@ -50,10 +50,10 @@ def test_choices(structure):
         mask = np.arange(25).reshape(5, 5) % 3 > 0
         for zero in zeros:
             for name, f in {
-                "threshold": lambda np, x: np.where(x > 0, x, zero),  # noqa: B023
-                "other choice": lambda np, x: np.where(x > 0, zero, x),  # noqa: B023
-                "number": lambda np, x: np.where(True, x, zero),  # noqa: B023
-                "mask": lambda np, x: np.where(mask, x, zero),  # noqa: B023
+                "threshold": lambda np, x, zero=zero: np.where(x > 0, x, zero),
+                "other choice": lambda np, x, zero=zero: np.where(x > 0, zero, x),
+                "number": lambda np, x, zero=zero: np.where(True, x, zero),
+                "mask": lambda np, x, zero=zero, mask=mask: np.where(mask, x, zero),
             }.items():
                 for y in (f(sa, x), jax.jit(lambda x, f=f: f(sa, x))(x)):
                     assert y.dtype == x.dtype
