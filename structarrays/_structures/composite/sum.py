@@ -425,8 +425,7 @@ def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
     for s, t in itertools.combinations(x.terms, 2):
         result = result + 2 * inner(s, t, axes).real
     result = jnp.maximum(result, 0)
-    # Low rank next to entries does not cancel, since differences of both kinds were merged before.
-    if all(type(t) is LowRank or not isinstance(t, Factored) for t in x.terms) or not smaller(x.size, _ELEMENTS + 1):
+    if not smaller(x.size, _ELEMENTS + 1):
         return result
     lost = result < float(jnp.finfo(result.dtype).eps) ** 0.25 * lax.stop_gradient(size)
     total: jax.Array = lax.cond(any_of_all(lost), lambda: _squares_of_elements(x, axes), lambda: result)

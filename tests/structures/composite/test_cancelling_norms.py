@@ -54,6 +54,20 @@ def test_derivatives(rng):
             np.testing.assert_allclose(run(1.0), expected, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("change", [1e-6, 1e-10, 0.0])
+def test_low_rank_may_cancel_stored_entries(change):
+    """Unit vectors as columns of the factors, which replace two elements of a diagonal."""
+    n = 60
+    units = 1e3 * np.eye(n)[:, :2]
+    diagonal = np.r_[-1e6, -1e6 * (1 + change), np.zeros(n - 2)]
+    x = sa.Sum(sa.Diagonal(diagonal), sa.LowRank(units, units))
+    expected = abs(diagonal[1] + 1e6)
+    for run in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(dense(run(sa.linalg.matrix_norm)(x)), expected, rtol=1e-12)
+        norms = dense(run(lambda x: sa.linalg.vector_norm(x, axis=0))(x))
+        np.testing.assert_allclose(norms, expected * (np.arange(n) == 1), rtol=1e-12)
+
+
 def test_large_sums_allocate_no_elements(rng):
     n = 1000
     a, b, c = rng.normal(size=(3, n, n))
