@@ -13,7 +13,7 @@ import functools
 
 import jax
 
-from structarrays._core.array import flattening, operators
+from structarrays._core.array import flattening, operators, shared_indices
 from structarrays._core.dispatch import array_function, recording
 from structarrays._core.dispatch import function as dispatch
 
@@ -76,7 +76,7 @@ class Counter:
         key = (function.name, static, tree, *((v.shape, v.dtype) if hasattr(v, "dtype") else type(v) for v in leaves))
         if key not in self._known:
             with recording._logging(recording.Log()) as log:
-                jax.eval_shape(functools.partial(function._trace, static), *arrays)
+                jax.eval_shape(functools.partial(function._compiled, static), *arrays)
             self._known[key] = self.structured(log)
         if self._known[key]:
             self.served.setdefault(self.test, set()).add(function.name)
@@ -100,8 +100,10 @@ class Counter:
 
 
 def _class(argument):
-    """Return the class of an argument of a compiled call; arrays with constant indices arrive as `flattening.Opened`."""
-    return type(argument.x) if isinstance(argument, flattening.Opened) else type(argument)
+    """Return the class of an argument of a compiled call, of which arrays with indices may arrive in another form."""
+    if isinstance(argument, flattening.Opened):
+        return type(argument.x)
+    return argument.static[0][0] if isinstance(argument, shared_indices.WithoutIndices) else type(argument)
 
 
 class Counted:

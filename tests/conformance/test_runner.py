@@ -12,6 +12,7 @@ from special_cases import AT_HAND, SUITE
 
 import structarrays as sa
 from array_api_tests_config import counting, drawing, plugin, report
+from structarrays._core.array.shared_indices import opened_operands
 
 ROOT = Path(__file__).resolve().parents[2]
 inner = st.floats(1, 3)
@@ -89,6 +90,20 @@ def test_square_shapes_that_broadcast():
 def test_what_counts_as_structured(call, structured):
     log = sa.explain(call, sa.Diagonal([1.0, 2.0]), sa.ones((2, 2)))
     assert counting.Counter(sa.Diagonal).structured(log) == structured
+
+
+@pytest.mark.parametrize(
+    "operands",
+    [lambda x: (x, x > 0), lambda x: (x > 0, x), lambda x: (x, x), lambda x: (2, x), lambda x: (x, sa.Diagonal([1.0, 2.0]))],
+)
+def test_calls_are_counted_in_each_form_of_their_arguments(operands):
+    # Arrays with indices arrive with them as arguments, or without them if an earlier argument has the same.
+    x = sa.Sparse([1.0, -2.0], ([0, 1], [1, 0]), shape=(2, 2))
+    counter = counting.Counter(sa.Sparse)
+    counter.test = "a test"
+    counted = counting.Counted(counter, sa.multiply, sa.multiply._fast, fast=True)
+    counted(*opened_operands(operands(x)))
+    assert counter.served == {"a test": {"multiply"}}
 
 
 def counts(**changed):
