@@ -94,7 +94,13 @@ def test_what_counts_as_structured(call, structured):
 
 @pytest.mark.parametrize(
     "operands",
-    [lambda x: (x, x > 0), lambda x: (x > 0, x), lambda x: (x, x), lambda x: (2, x), lambda x: (x, sa.Diagonal([1.0, 2.0]))],
+    [
+        lambda x: (x, x > 0),
+        lambda x: (x > 0, x),
+        lambda x: (x, x),
+        lambda x: (2, x),
+        lambda x: (x, sa.Diagonal([1.0, 2.0])),
+    ],
 )
 def test_calls_are_counted_in_each_form_of_their_arguments(operands):
     # Arrays with indices arrive with them as arguments, or without them if an earlier argument has the same.

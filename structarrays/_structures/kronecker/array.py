@@ -99,7 +99,7 @@ class Kronecker(Factored):
     A factor is known to be Hermitian by its class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor, "symmetric")``.
     Assumptions that all factors share hold for the product. A symmetric product may have other factors, since a product
     of two antisymmetric matrices is symmetric. Only for a real array, ``assume(x, "positive_definite")`` implies that all factors are
-    symmetric. If the whole is assumed Hermitian, and two factors are antisymmetric, the eigenvectors from `eigh` are NaN.
+    symmetric. If the whole is assumed Hermitian, and two factors are antisymmetric, the results of `eigh` are NaN.
 
     `pinv` treats a singular value as zero if a singular value of a factor is small relative to the largest one of that factor.
 

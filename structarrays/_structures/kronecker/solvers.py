@@ -209,17 +209,6 @@ def _unknown(x: Kronecker) -> list[Array]:
     return unknown if len(unknown) > 1 else []
 
 
-def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
-    """The eigenvalues, or NaN if more than one factor is not Hermitian."""
-    unknown = _unknown(x)
-    if not unknown:
-        return values
-    checked: jax.Array = nan_unless(
-        promised_factors.are_hermitian([f.dense_data() for f in unknown])[..., None], values
-    )
-    return checked
-
-
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
 def _eigvalsh_kronecker(x: Kronecker) -> Dense:
     values = kronecker_factors.products(v.dense_data() for v in of_each_factor(eigvalsh, x))
@@ -230,8 +219,15 @@ def _eigvalsh_kronecker(x: Kronecker) -> Dense:
 
 @eigh.kernel(Kronecker, when=has_square_factors)
 def _eigh_kronecker(x: Kronecker) -> tuple[Dense, Array]:
+    """The eigenvectors are products, unless two factors are antisymmetric: then all results are NaN."""
     each, vectors = zip(*of_each_factor(eigh, x), strict=True)
-    products = _unless_antisymmetric(x, kronecker_factors.products(v.dense_data() for v in each))
+    products = kronecker_factors.products(v.dense_data() for v in each)
+    unknown = _unknown(x)
+    if unknown:
+        hermitian = promised_factors.are_hermitian([f.dense_data() for f in unknown])
+        products = nan_unless(hermitian[..., None], products)
+        first = multiply(vectors[0], Dense.make((jnp.where(hermitian, 1, jnp.nan)[..., None, None].astype(x.dtype),)))
+        vectors = (first, *vectors[1:])
     values, order = in_order(products, x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
