@@ -120,6 +120,9 @@ def gather(data: jax.Array, coordinates: Sequence[jax.Array], batch_ndim: int = 
     core = len(coordinates)
     data = data.reshape((1,) * (core - data.ndim) + data.shape)
     shape = data.shape[data.ndim - core :]
+    if 0 in shape:  # all coordinates are padding, and JAX refuses them
+        batch = jnp.broadcast_shapes(data.shape[:-core], coordinates[0].shape[:batch_ndim])
+        return jnp.zeros(batch + jnp.broadcast_shapes(*(c.shape[batch_ndim:] for c in coordinates)), data.dtype)
 
     def at(matrix: jax.Array, *where: jax.Array) -> jax.Array:
         index = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(where, shape, strict=True))

@@ -16,6 +16,7 @@ from ..._core.array.flattening import as_indices, barred, expand_indices, with_c
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
 from ..._core.dispatch import explicit
 from ..._core.families import pattern
+from ..._core.families.entries import gather
 from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
 from ..banded.array import batch_of
@@ -215,7 +216,7 @@ class Sparse(EntryArray):
             where = jnp.nonzero(matrix, size=bound, fill_value=0)
             stored = jnp.arange(bound) < jnp.count_nonzero(matrix)
             coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
-            return jnp.where(stored, matrix[where], 0), *(c.astype(index_dtype(shape)) for c in coordinates)
+            return jnp.where(stored, gather(matrix, where), 0), *(c.astype(index_dtype(shape)) for c in coordinates)
 
         leaves = explicit.call(numerics.over_batch(entries, behind), a)
         return with_common_indices(cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True)))
