@@ -124,6 +124,11 @@ def _squares_by_qr(axes: tuple[int, ...], u: jax.Array, v: jax.Array) -> jax.Arr
     return jnp.sum(squared, axis=-2 if axes == (-2,) else axes)
 
 
+def not_negative(squares: jax.Array) -> jax.Array:
+    """Sums of squares, of which those that rounding makes negative become zero. The derivatives of `maximum` would be wrong at zero."""
+    return squares + lax.stop_gradient(jnp.where(squares < 0, -squares, 0))
+
+
 @custom_jvp
 def spectral_norm(u: jax.Array, v: jax.Array) -> jax.Array:
     """The largest singular value."""

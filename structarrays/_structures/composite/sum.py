@@ -46,6 +46,7 @@ from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import sum as sum_of
 from ..._numerics.determinants import any_of_all
+from ..._numerics.low_rank_factors import not_negative
 from ..._numerics.symbolic import as_number, smaller
 from ..banded.array import is_nothing
 from ..banded.diagonal import Identity
@@ -424,7 +425,7 @@ def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
     result = size = _added(squares)
     for s, t in itertools.combinations(x.terms, 2):
         result = result + 2 * inner(s, t, axes).real
-    result = jnp.maximum(result, 0)
+    result = not_negative(result)
     if not smaller(x.size, _ELEMENTS + 1):
         return result
     lost = result < float(jnp.finfo(result.dtype).eps) ** 0.25 * lax.stop_gradient(size)
@@ -461,7 +462,7 @@ def _squared_norms_factored(x: Factored, *, axes: tuple[int, ...]) -> jax.Array:
     squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
     if squares is None:
         return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
-    return jnp.maximum(sum_of(squares, axis=axes).dense_data().real, 0)
+    return not_negative(sum_of(squares, axis=axes).dense_data().real)
 
 
 @squared_norms.kernel(Array)

@@ -357,7 +357,7 @@ def _squared_norms_low_rank(x: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
     else:
         gram, other = (gram_u, v.dense_data()) if axes == (-2,) else (gram_v, u.dense_data())
         total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
-    return jnp.maximum(total.real, 0)
+    return low_rank_factors.not_negative(total.real)
 
 
 # ---- rows and columns --------------------------------------------------------------------------------------------------------

@@ -122,3 +122,23 @@ def test_norms_have_derivatives_where_factors_are_dependent(rng):
     np.testing.assert_allclose(found, np.sum(a * da) / np.linalg.norm(a))
     np.testing.assert_allclose(np.sum(jax.grad(norm)(u) * du), found)
     assert np.isfinite(jax.hessian(norm)(u)).all()
+
+
+@pytest.mark.parametrize("kind", ["low rank", "rows", "two of rank one", "with a diagonal", "product", "stack"])
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_second_derivatives_where_variances_are_zero(kind, axis):
+    """Variances are quadratic in the parameter: ``s**2`` times the variance of the direction."""
+    ones, t = np.ones((M, 1)), np.linspace(-1.0, 1.0, M)[:, None]
+    row = np.linspace(-2.0, 1.0, M)[:, None]
+    matrices = {
+        "low rank": (lambda s: sa.LowRank(ones + s * t, ones), t @ ones.T),
+        "rows": (lambda s: sa.LowRank(ones, ones + s * t), ones @ t.T),
+        "two of rank one": (lambda s: sa.LowRank(ones + s * t, ones) + s * sa.LowRank(ones, row), t + row.T),
+        "with a diagonal": (lambda s: sa.LowRank(ones + s * t, ones) + sa.Diagonal(jnp.zeros(M)), t @ ones.T),
+        "product": (lambda s: sa.Product(sa.asarray(ones + s * t), sa.asarray(ones.T)), t @ ones.T),
+        "stack": (lambda s: sa.LowRank(jnp.stack([ones + s * t, ones - s * t]), ones), np.stack([t, -t]) @ ones.T),
+    }
+    make, direction = matrices[kind]
+    expected = 2 * np.sum(np.var(direction, axis=axis))
+    found = jax.hessian(lambda s: as_jax(sa.sum(sa.var(make(s), axis=axis))))(0.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
