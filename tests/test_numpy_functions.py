@@ -546,6 +546,16 @@ def test_where_all_is_nan():
             same(function(x, axis=0), function(np.asarray(x), axis=0))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32"])
+@pytest.mark.parametrize("make", [np.asarray, np.diag], ids=["vectors", "matrices"])
+def test_inner_products_keep_the_dtype(make, dtype):
+    a = make(np.array([100, 2, 27], dtype))
+    x = sa.Diagonal(a.diagonal()) if a.ndim == 2 else sa.asarray(a)
+    with np.errstate(over="ignore"):
+        same(np.vdot(x, x), np.vdot(a, a))
+        assert np.vdot(x, x).dtype == dtype
+
+
 def test_results_with_structures_of_their_own():
     D, v = sa.Diagonal([1.0, 2.0]), sa.asarray([1.0, 2.0, 3.0])
     with sa.densify("error"):

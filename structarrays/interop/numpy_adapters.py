@@ -202,7 +202,8 @@ def _dot(a: Any, b: Any) -> Result:
 def _vdot(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
     if a.ndim == 2 and a.shape == b.shape:  # without flattening, which loses the structure
-        return sa.sum(sa.multiply(sa.conj(a), b))
+        product = sa.multiply(sa.conj(a), b)
+        return sa.sum(product, dtype=product.dtype)
     return sa.vecdot(flat(a), flat(b))
 
 
