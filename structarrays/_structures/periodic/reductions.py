@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._functions.monoids import PROD
 from ..banded.reductions import combined
 from .array import PeriodicBanded
 
@@ -25,7 +26,11 @@ def _reduce_core_periodic_banded(x: PeriodicBanded, *, monoid: Monoid, axes: tup
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
     others = None if background is None else background[..., None]
-    return _reduced(x, monoid, x.diagonals, others, axes, keepdims)
+    diagonals: Sequence[jax.Array] = x.diagonals
+    if monoid is PROD and x.background is None and len(axes) == 2 and x.core_shape[0] > len(x.offsets):
+        # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
+        diagonals = [monoid.combine(jnp.zeros_like(d), d) for d in diagonals]
+    return _reduced(x, monoid, diagonals, others, axes, keepdims)
 
 
 @squared_deviations.kernel(PeriodicBanded)
