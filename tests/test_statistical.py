@@ -507,3 +507,14 @@ def test_largest_elements_are_found_in_one_pass(make, axis):
     """Two reductions of an array that is computed make XLA build trees of windows, which take five times as long."""
     x = make(np.ones((400, 400)))
     assert "reduce-window" not in jax.jit(lambda x: as_jax(sa.max(x, axis=axis))).lower(x).compile().as_text()
+
+
+@pytest.mark.parametrize("value", [1, 3, 0.7, 1e300, -1e-300, 0.1 + 0.3j], ids=str)
+def test_equal_elements_have_no_variance(value):
+    for x in (sa.Fill(value, (100, 90)), sa.Fill(np.full((2, 3), value), (100, 90))):
+        for axis in (-1, -2, (-1, -2)):
+            assert not np.asarray(sa.std(x, axis=axis)).any()
+            assert not np.asarray(jax.jit(lambda x, axis=axis: as_jax(sa.var(x, axis=axis)))(x)).any()
+    assert np.isnan(sa.var(sa.Fill(np.inf, (3, 3))))
+    stack = sa.Fill(np.array([1.0, 3.0]), (2, 2))
+    assert float(sa.var(stack)) == 1.0

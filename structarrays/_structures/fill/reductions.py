@@ -26,7 +26,9 @@ def _reduce_core_fill(x: Fill, *, monoid: Monoid, axes: tuple[int, ...], keepdim
 def _squared_deviations_fill(
     x: Fill, *, mean: Fill, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
 ) -> Dense | Fill:
-    return _reduce(x, squared_magnitude(x.value - mean.value), monoid, axes, keepdims)
+    # Without the rounding of their mean, equal elements do not deviate from it.
+    mean_value = x.value if mean.value.shape == x.value.shape else mean.value
+    return _reduce(x, squared_magnitude(x.value - mean_value), monoid, axes, keepdims)
 
 
 def _reduce(x: Fill, value: jax.Array, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense | Fill:
