@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
-
-import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
@@ -13,8 +12,10 @@ from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.set import isin
 from ..._numerics import packed_triangles as triangles
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.products import diagonal_of_pattern
 from ..triangular.array import Triangular
+from . import mirrored_products
 from .array import Hermitian, Mirrored, Symmetric
 
 if TYPE_CHECKING:
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Mirrored, Dense)
 def _matmul_mirrored_dense(x1: Mirrored, x2: Dense) -> Dense:
-    return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
+    product = functools.partial(mirrored_products.matmul, x1.data, lower=x1.lower, conjugate=x1._is_complex)
+    return Dense.make((by_columns(product, x2.data),))
+
+
+@matmul.kernel(Dense, Mirrored)
+def _matmul_dense_mirrored(x1: Dense, x2: Mirrored) -> Dense:
+    product = functools.partial(mirrored_products.matmul_from_left, a=x2.data, lower=x2.lower, conjugate=x2._is_complex)
+    return Dense.make((by_rows(product, x1.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)

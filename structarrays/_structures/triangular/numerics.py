@@ -1,8 +1,8 @@
 """Products with triangles of matrices, in which structural zeros absorb NaN and infinity.
 
-The triangles are cut into strips of rows, or of columns if the triangle is on the right. A strip is multiplied without its part outside
-the triangle, except for the structural zeros next to the diagonal, which are written out. ``0 * NaN`` is corrected in a branch that runs
-only if the other factor has an element that is not finite.
+The triangles are cut into strips of rows, or of columns if the triangle is to the right of more than a few rows. A strip is multiplied
+without its part outside the triangle, except for the structural zeros next to the diagonal, which are written out. ``0 * NaN`` is
+corrected in a branch that runs only if the other factor has an element that is not finite.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _times_matrix(side: bool | None, a: Array, b: Array) -> Array:
     def product(lines: Array) -> Array:
         return _absorbing(a, lines.mT, side, None).mT
 
-    return transposable(product, lambda lines: _strips(a.mT, lines.mT, not side, None).mT, b.mT, a.shape[-2]).mT
+    return transposable(product, lambda lines: _strips(lines, a, None, side), b.mT, a.shape[-2]).mT
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
@@ -82,7 +82,7 @@ def _matrix_times(side: bool | None, a: Array, b: Array) -> Array:
     def product(a: Array) -> Array:
         return _absorbing(a, b, None, side)
 
-    return transposable(product, lambda y: _strips(y, b.mT, None, not side), a, b.shape[-1])
+    return transposable(product, lambda y: _strips(b, y.mT, side, None).mT, a, b.shape[-1])
 
 
 def _times_matrix_jvp(
@@ -143,12 +143,14 @@ def _absorbing(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> 
 def _strips(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Array:
     """Multiply strips of rows and strips of columns, each without the part outside the triangle."""
     m, n = a.shape[-2], b.shape[-1]
-    size = _strip_size(m, a.shape[-1], n)
-    columns = _cuts(n, n if side_b is None else size)
+    size = strip_size(m, a.shape[-1], n)
+    if side_a is None and side_b is not None and not is_symbolic(m) and m < _FEW:
+        return _sum_of_strips(a, b, side_b, size)
+    columns = cuts(n, n if side_b is None else size)
     right = [_strip(b, side_b, c, of_rows=False) for c in columns]
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     lines = []
-    for r in _cuts(m, m if side_a is None else size):
+    for r in cuts(m, m if side_a is None else size):
         x, at_x = _strip(a, side_a, r, of_rows=True)
         line = []
         for c, (y, at_y) in zip(columns, right, strict=True):
@@ -160,6 +162,16 @@ def _strips(a: Array, b: Array, side_a: bool | None, side_b: bool | None) -> Arr
             line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
         lines.append(jnp.concatenate(line, axis=-1))
     return jnp.concatenate(lines, axis=-2)
+
+
+def _sum_of_strips(a: Array, b: Array, side: bool, size: int) -> Array:
+    """Add the products of a few rows with strips of rows of a triangle: memory is read in order, unlike in strips of columns."""
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    total = jnp.zeros((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+    for first, last in cuts(b.shape[-2], size):
+        part, at = _strip(b, side, (first, last), of_rows=True)
+        total = total.at[..., at : at + part.shape[-1]].add(a[..., first:last] @ part)
+    return total
 
 
 def _strip(x: Array, side: bool | None, strip: Interval, of_rows: bool) -> tuple[Array, int]:
@@ -233,14 +245,14 @@ def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Se
     return total
 
 
-def _strip_size(m: int, k: int, n: int) -> int:
+def strip_size(m: int, k: int, n: int) -> int:
     """Return the number of rows or columns of a strip for the product of (m, k) and (k, n)."""
     if any(map(is_symbolic, (m, k, n))):
         return functools.reduce(jax.core.max_dim, (k, n), m)  # one strip
     return max(_SMALLEST, -(-max(m, k, n) // (_STRIPS_FOR_VECTORS if min(m, n) < _FEW else _STRIPS)))
 
 
-def _cuts(n: int, size: int) -> list[Interval]:
+def cuts(n: int, size: int) -> list[Interval]:
     """Divide ``0, …, n`` into intervals of at most `size`; at least one, which may be empty, and one if sizes are symbolic."""
     if is_symbolic(n) or is_symbolic(size):
         return [(0, n)]

@@ -11,7 +11,7 @@ from ..._core.families.join import is_zero_outside
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics import packed_triangles as triangles
-from ..._numerics.vectors import by_columns
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import Banded, bands
 from ..banded.diagonal import Diagonal
 from ..banded.products import diagonal_of_pattern
@@ -41,6 +41,13 @@ def _matmul_triangular_dense(x1: Triangular, x2: Dense) -> Dense:
     if x1.background is not None:
         return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
     return Dense.make((by_columns(lambda data: triangular_products.matmul(stored(x1), data, x1.lower), x2.data),))
+
+
+@matmul.kernel(Dense, Triangular)
+def _matmul_dense_triangular(x1: Dense, x2: Triangular) -> Dense:
+    if x2.background is not None:
+        return Dense.make((jnp.matmul(x1.data, x2.dense_data()),))
+    return Dense.make((by_rows(lambda data: triangular_products.matmul(data, stored(x2), None, x2.lower), x1.data),))
 
 
 def _zero_outside(*arrays: Array) -> bool:
