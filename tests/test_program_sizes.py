@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled_programs import instructions
-from support import as_jax
+from support import as_jax, dense
 
 import structarrays as sa
 from structarrays._structures.composite.part_solvers import refined
@@ -145,3 +145,39 @@ def test_compiled_derivatives_of_products_of_bands_are_linear_in_the_diagonals()
     small, large = gradient(6), gradient(9)
     assert large < 1.6 * small
     assert large < 2500
+
+
+def spin_chain(spins):
+    """The Heisenberg Hamiltonian: sums of Kronecker products, dense in small systems."""
+    pauli = np.array([[[0, 1], [1, 0]], [[0, -1j], [1j, 0]], [[1, 0], [0, -1]]], complex)
+    terms = []
+    for i in range(spins - 1):
+        for matrix in pauli:
+            factors = [sa.eye(2, dtype=sa.complex128)] * spins
+            factors[i] = factors[i + 1] = sa.asarray(matrix)
+            terms.append(sa.Kronecker(*factors))
+    return sa.Sum(*terms)
+
+
+SMALL_RESULTS = {
+    "real": (sa.real, lambda h: h.real),
+    "product": (lambda h: h @ h, lambda h: h @ h),
+    "power": (lambda h: sa.linalg.matrix_power(h, 2), lambda h: h @ h),
+    "elementwise product": (lambda h: h * h, lambda h: h * h),
+    "other product": (lambda h: h * (h + h.mT), lambda h: h * (h + h.T)),
+    "norm": (sa.linalg.matrix_norm, np.linalg.norm),
+    "deviation": (sa.std, np.std),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_RESULTS)
+def test_many_terms_are_added_before_they_are_multiplied(name):
+    """If the result is dense: the products of all pairs of terms would take seconds to compile."""
+    ours, numpys = SMALL_RESULTS[name]
+    h = spin_chain(5)
+    np.testing.assert_allclose(dense(ours(h)), numpys(dense(h)), atol=1e-12)
+
+    def compiled_size(function):
+        return instructions(jax.jit(lambda h: as_jax(function(h))).lower(h).compile().as_text()).total()
+
+    assert compiled_size(ours) < 3 * compiled_size(lambda h: h.to_dense())

@@ -14,6 +14,7 @@ FILES = (
     "product",
     "sum",
     "sum_solvers",
+    "sums_of_squares",
 )
 """The files that register kernels; `_structures.load` imports them."""
 

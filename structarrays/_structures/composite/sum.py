@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax
@@ -13,7 +12,6 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.families import pattern
 from ..._core.families.conditions import is_first_matrix, is_second_matrix
@@ -25,29 +23,23 @@ from ..._core.families.factored import (
     hadamard_pair,
     has_dynamic_parts,
     in_either_order,
-    inner_pair,
     line_key,
     merge_pair,
     parts_of,
     pays,
     scale,
     select_lines,
-    squared_norms,
     unified,
 )
 from ..._core.families.join import can_join, join
-from ..._core.families.reduction_rule import squared_magnitude
 from ..._core.families.unexpanded import unexpanded
-from ..._functions.elementwise import abs as magnitude
-from ..._functions.elementwise import add, multiply, negative, square
+from ..._functions.elementwise import add, multiply, negative
 from ..._functions.indexing import index
 from ..._functions.linalg.norms import diagonal
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import sum as sum_of
-from ..._numerics.determinants import any_of_all
-from ..._numerics.low_rank_factors import not_negative
-from ..._numerics.symbolic import as_number, smaller
+from ..._numerics.symbolic import is_symbolic, smaller
 from ..banded.array import is_nothing
 from ..banded.diagonal import Identity
 from ..fill.array import Fill
@@ -207,12 +199,15 @@ def _entries(x: Array) -> Any:
     return repeated * sum(entry.size for entry in x.entries)
 
 
-def total(*terms: Array) -> Array:
-    """Sum of stacks of matrices with one dtype, in the smallest form: dense if a `Sum` does not save memory."""
+def total(*terms: Array, dense: Callable[[], jax.Array] | None = None) -> Array:
+    """Sum of stacks of matrices with one dtype, in the smallest form: dense if a `Sum` does not save memory.
+
+    `dense` returns the dense form in another way, if that takes less time than the sum of the dense terms.
+    """
     result = canonical(common_batch(*terms))
     if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
         return result
-    return Dense.make((result.dense_data(),))
+    return Dense.make((result.dense_data() if dense is None else dense(),))
 
 
 def split_background(x: Array) -> tuple[Array, Fill]:
@@ -310,8 +305,16 @@ def _kept(*terms: Array) -> Array:
 
 matrix_transpose.kernel(Sum)(_each(matrix_transpose, _kept))
 conj.kernel(Sum)(_each(conj, _kept))
-real.kernel(Sum)(_each(real))
-imag.kernel(Sum)(_each(imag))
+
+
+@real.kernel(Sum)
+def _real_sum(x: Sum) -> Array:
+    return total(*map(real, x.terms), dense=lambda: x.dense_data().real)
+
+
+@imag.kernel(Sum)
+def _imag_sum(x: Sum) -> Array:
+    return total(*map(imag, x.terms), dense=lambda: x.dense_data().imag)
 
 
 @diagonal.kernel(Sum)
@@ -331,12 +334,27 @@ def _matmul_dense_sum(x1: Dense, x2: Sum) -> Dense:
 
 @matmul.kernel(Sum, Array, when=is_second_matrix)
 def _matmul_sum(x1: Sum, x2: Array) -> Array:
-    return total(*(matmul(term, x2) for term in _factors(x1)))
+    products = [matmul(term, x2) for term in _factors(x1)]
+    return total(*products, dense=_dense_product(products, x1, x2))
 
 
 @matmul.kernel(Array, Sum, when=is_first_matrix)
 def _matmul_array_sum(x1: Array, x2: Sum) -> Array:
-    return total(*(matmul(x1, term) for term in _factors(x2)))
+    products = [matmul(x1, term) for term in _factors(x2)]
+    return total(*products, dense=_dense_product(products, x1, x2))
+
+
+_PER_TERM = 8
+"""The inner dimension at which a matrix product takes as long as the addition of one term to its result."""
+
+
+def _dense_product(products: Sequence[Array], x1: Array, x2: Array) -> Callable[[], jax.Array] | None:
+    """Return a function that multiplies the dense forms; None if the sum of the products of terms takes less time or memory."""
+    count = sum(len(p.terms) if type(p) is Sum else 1 for p in products)
+    m, k, n = *x1.shape[-2:], x2.shape[-1]
+    if is_symbolic(m * k * n) or k > min(max(m, n), _PER_TERM * count):
+        return None
+    return lambda: jnp.matmul(x1.dense_data(), x2.dense_data())
 
 
 @matmul.eager_kernel(Sum, Array)
@@ -383,12 +401,12 @@ def _hadamard_pair_sum_factored(x: Sum, y: Factored) -> Array | None:
 def _hadamard_pair_sum_sum(x: Sum, y: Sum) -> Array | None:
     if x is not y:
         products = _each_times(itertools.product(x.terms, y.terms))
-        return None if products is None else total(*products)
+        return None if products is None else total(*products, dense=lambda: x.dense_data() * y.dense_data())
     squares, mixed = _each_times((t, t) for t in x.terms), _each_times(itertools.combinations(x.terms, 2))
     if squares is None or mixed is None:
         return None
     two = Dense.make((jnp.full((1, 1), 2, x.dtype),))
-    return total(*squares, *(multiply.dispatch(two, m) for m in mixed))
+    return total(*squares, *(multiply.dispatch(two, m) for m in mixed), dense=lambda: lax.square(x.dense_data()))
 
 
 def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
@@ -403,87 +421,6 @@ def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
             return None
         products.append(product)
     return products
-
-
-# ---- norms ------------------------------------------------------------------------------------------------------------------
-
-
-_ELEMENTS = 2**22
-"""Up to this number of elements, sums of squares whose terms cancel are computed from the elements."""
-
-_AT_ONCE = 2**16
-"""The number of elements that are computed together."""
-
-
-@squared_norms.kernel(Sum)
-def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
-    """Add the squares of the terms, and twice the inner product of each pair.
-
-    If they cancel, as in the difference of two similar matrices, the relative error is the square of the error of the elements.
-    """
-    squares = [squared_norms.required((t,)).run(t, axes=axes) for t in x.terms]
-    result = size = _added(squares)
-    for s, t in itertools.combinations(x.terms, 2):
-        result = result + 2 * inner(s, t, axes).real
-    result = not_negative(result)
-    if not smaller(x.size, _ELEMENTS + 1):
-        return result
-    lost = result < float(jnp.finfo(result.dtype).eps) ** 0.25 * lax.stop_gradient(size)
-    total: jax.Array = lax.cond(any_of_all(lost), lambda: _squares_of_elements(x, axes), lambda: result)
-    return total
-
-
-def _squares_of_elements(x: Sum, axes: tuple[int, ...]) -> jax.Array:
-    """Add the squares of the elements of a few columns at a time, which derivatives compute again."""
-    if axes == (-1,):
-        return _squares_of_elements(cast("Sum", matrix_transpose.dispatch(x)), (-2,))
-    *batch, m, n = x.shape
-    width = max(1, min(n, _AT_ONCE // max(1, m * math.prod(batch))))
-
-    @jax.checkpoint
-    def of_columns(first: jax.Array) -> jax.Array:
-        units = jnp.arange(n)[:, None] == first + jnp.arange(width)
-        columns = matmul.dispatch(x, Dense.make((units.astype(x.dtype),))).dense_data()
-        return jnp.sum(squared_magnitude(columns), axis=-2)
-
-    groups = -(-n // max(1, width))
-    result = jnp.moveaxis(lax.map(of_columns, jnp.arange(groups) * width), 0, -2)
-    result = result.reshape(*result.shape[:-2], groups * width)[..., :n]
-    return jnp.sum(result, axis=-1) if len(axes) == 2 else result
-
-
-@squared_norms.kernel(Dense)
-def _squares_of_dense(x: Dense, *, axes: tuple[int, ...]) -> jax.Array:
-    return jnp.sum(squared_magnitude(x.data), axis=axes)
-
-
-@squared_norms.kernel(Factored)
-def _squared_norms_factored(x: Factored, *, axes: tuple[int, ...]) -> jax.Array:
-    squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
-    if squares is None:
-        return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
-    return not_negative(sum_of(squares, axis=axes).dense_data().real)
-
-
-@squared_norms.kernel(Array)
-def _squared_norms_array(x: Array, *, axes: tuple[int, ...]) -> jax.Array:
-    return sum_of(square(magnitude(x)), axis=axes).dense_data()
-
-
-@squared_norms.kernel(Fill)
-def _squared_norms_fill(x: Fill, *, axes: tuple[int, ...]) -> jax.Array:
-    count = math.prod(x.shape[a] for a in axes)
-    kept = [x.shape[a] for a in (-2, -1) if a not in axes]
-    total = squared_magnitude(x.value) * as_number(count, x.dtype)
-    return jnp.broadcast_to(total.reshape((*total.shape, *(1,) * len(kept))), (*total.shape, *kept))
-
-
-def inner(x: Array, y: Array, axes: tuple[int, ...]) -> jax.Array:
-    """The sums of ``conj(x) * y`` over core axes."""
-    kernel = inner_pair.choose((x, y), {"axes": axes})
-    if kernel is not None:
-        return kernel.run(x, y, axes=axes)
-    return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes).dense_data()
 
 
 @validated.kernel(Sum)

@@ -35,7 +35,8 @@ from ..._numerics.symbolic import as_number, degrees_of_freedom
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.factored_functions import split_axes, spreads
 from ..composite.product import product
-from ..composite.sum import inner, total
+from ..composite.sum import total
+from ..composite.sums_of_squares import inner
 from ..fallback.selections import selected_lines
 from ..low_rank.array import LowRank, lines
 from ..toeplitz.array import Toeplitz

@@ -36,7 +36,8 @@ from ..._numerics import kronecker_factors
 from ..._numerics.symbolic import as_number
 from ..._numerics.vectors import by_columns, by_rows
 from ..banded.diagonal import Diagonal, Identity, identity_like
-from ..composite.sum import Sum, inner, total
+from ..composite.sum import Sum, total
+from ..composite.sums_of_squares import inner
 from .array import (
     Kronecker,
     along,
