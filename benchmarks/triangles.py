@@ -1,4 +1,4 @@
-"""Triangular systems and products compared with SciPy and JAX."""
+"""Triangular systems, and products with triangular and symmetric matrices, compared with SciPy and JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,12 @@ import structarrays as sa
 
 N = 2000
 SCIPY_SOLVE = "scipy.linalg.solve_triangular"
-SCIPY_PRODUCT = "scipy.linalg.blas.dtrmm"
+SCIPY_PRODUCT = "scipy.linalg.blas.dtrmv, dtrmm"
+SCIPY_SYMMETRIC = "scipy.linalg.blas.dsymv, dsymm"
 JAX_SOLVE = "jax.scipy.linalg.solve_triangular, jitted"
 JAX_PRODUCT = "jnp.tril(a) @ b, jitted"
+JAX_SYMMETRIC = "jnp.where(lower, a, a.mT) @ b, jitted"
+JAX_DENSE = "a @ b of a full matrix"
 
 
 def run(report: Report) -> None:
@@ -20,6 +23,8 @@ def run(report: Report) -> None:
     for columns, solve_factor, product_factor in ((None, 2.3, None), (64, 1.1, 1.0)):
         systems(report, columns, solve_factor)
         products(report, columns, product_factor)
+    for columns in (None, 64):
+        symmetric_products(report, columns)
 
 
 def _operands(columns: int | None):
@@ -58,18 +63,44 @@ def products(report: Report, columns: int | None, factor: float | None) -> None:
     candidates = {OURS: lambda: L @ sa_b, f"{OURS}, jitted": lambda: product(L, sa_b)}
     candidates[JAX_PRODUCT] = lambda: peer(jax_a, jax_b)
     absent, bars = {}, []
-    if columns is None:
-        absent[SCIPY_PRODUCT] = "is for matrices"
-    elif on_cpu():
-        from scipy.linalg.blas import dtrmm
+    if on_cpu():
+        from scipy.linalg.blas import dtrmm, dtrmv
 
         in_columns = np.asfortranarray(a), np.asfortranarray(b)
-        candidates[SCIPY_PRODUCT] = lambda: dtrmm(1.0, *in_columns, lower=1)
-        bars = [Bar(SCIPY_PRODUCT, factor=factor)]
+        candidates[SCIPY_PRODUCT] = (
+            (lambda: dtrmv(*in_columns, lower=1)) if columns is None else (lambda: dtrmm(1.0, *in_columns, lower=1))
+        )
+        bars = [Bar(SCIPY_PRODUCT, factor=factor)] if factor else []
     else:
         absent[SCIPY_PRODUCT] = CPU_ONLY
     _agree(candidates, a @ b)
     report.time(_case("Triangular product", columns), candidates, bars, absent, rounds=40)
+
+
+def symmetric_products(report: Report, columns: int | None) -> None:
+    a, b = _operands(columns)
+    full = np.tril(a) + np.tril(a, -1).T
+    S, sa_b, jax_a, jax_b, jax_full = sa.Symmetric(a), sa.asarray(b), jnp.asarray(a), jnp.asarray(b), jnp.asarray(full)
+    product = jax.jit(lambda p, q: p @ q)
+    lower = np.tri(N, dtype=bool)
+    peer = jax.jit(lambda p, q: jnp.where(lower, p, p.mT) @ q)
+    candidates = {OURS: lambda: S @ sa_b, f"{OURS}, jitted": lambda: product(S, sa_b)}
+    candidates[JAX_SYMMETRIC] = lambda: peer(jax_a, jax_b)
+    candidates[JAX_DENSE] = lambda: product(jax_full, jax_b)
+    absent = {}
+    if on_cpu():
+        from scipy.linalg.blas import dsymm, dsymv
+
+        in_columns = np.asfortranarray(a), np.asfortranarray(b)
+        candidates[SCIPY_SYMMETRIC] = (
+            (lambda: dsymv(1.0, *in_columns, lower=1))
+            if columns is None
+            else (lambda: dsymm(1.0, *in_columns, lower=1))
+        )
+    else:
+        absent[SCIPY_SYMMETRIC] = CPU_ONLY
+    _agree(candidates, full @ b)
+    report.time(_case("Symmetric product", columns), candidates, [], absent, rounds=40)
 
 
 def _agree(candidates: dict, expected: np.ndarray) -> None:
