@@ -80,3 +80,14 @@ SUM = Monoid(_sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0), "
 PROD = Monoid(_prod, jax.lax.mul, _power, lambda dtype: np.dtype(dtype).type(1))
 MAX = Monoid(dense_statistical.max, jax.lax.max, _itself, _lowest, "max")
 MIN = Monoid(dense_statistical.min, jax.lax.min, _itself, _highest, "min")
+
+
+def with_zero(monoid: Monoid, data: jax.Array) -> jax.Array:
+    """Combine each entry with a structural zero, for reductions that meet such a zero: no product of the results overflows.
+
+    A product by zero would not do, since XLA may multiply the entries first.
+    """
+    if monoid is PROD and jnp.issubdtype(data.dtype, jnp.inexact):
+        nan = complex(np.nan, np.nan) if data.dtype.kind == "c" else np.nan
+        return jnp.where(jnp.isfinite(data), jnp.zeros((), data.dtype), jnp.asarray(nan, data.dtype))
+    return monoid.combine(jnp.zeros_like(data), data)

@@ -18,6 +18,7 @@ from jax import lax
 from ..._core.array.dense import Dense
 from ..._core.families.conditions import along_core_axis
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._functions.monoids import with_zero
 from ..._functions.utility import diff
 from ..._numerics import bands as band_numerics
 from ..._numerics.symbolic import index_dtype, is_symbolic
@@ -49,8 +50,8 @@ def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], kee
         diagonals: Sequence[jax.Array]
         diagonals, count = x.diagonals, _unstored(x)
         if x.background is None and background is not None and _has_unstored(x):
-            # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
-            diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
+            # One zero suffices here. The product must not overflow before it.
+            diagonals = [with_zero(monoid, d) for d in diagonals]
         return _everything(x, monoid, diagonals, background, count, keepdims)
     start = None if background is None else _of_background(x, monoid, background, *axes)
     return _lines(x, monoid, x.diagonals, start, axes, keepdims)

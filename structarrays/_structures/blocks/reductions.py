@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._functions.monoids import with_zero
 from . import numerics
 from .array import Blocks, missing
 
@@ -34,9 +35,8 @@ def _reduce_core_blocks(x: Blocks, *, monoid: Monoid, axes: tuple[int, ...], kee
         entries: Sequence[jax.Array]
         entries, count = x.entries, _unstored(x)
         if x.background is None and background is not None and count:
-            # One zero has the same effect as many. It is multiplied with every entry first, so that the product does
-            # not overflow.
-            entries = [monoid.combine(jnp.zeros(e.shape, e.dtype), e) for e in entries]
+            # One zero suffices here. The product must not overflow before it.
+            entries = [with_zero(monoid, e) for e in entries]
         return _everything(x, monoid, entries, background, count, keepdims)
     segments = missing(x, *axes)
     start = None

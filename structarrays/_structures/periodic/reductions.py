@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
-from ..._functions.monoids import PROD
+from ..._functions.monoids import PROD, with_zero
 from ..banded.reductions import combined
 from .array import PeriodicBanded
 
@@ -28,8 +28,8 @@ def _reduce_core_periodic_banded(x: PeriodicBanded, *, monoid: Monoid, axes: tup
     others = None if background is None else background[..., None]
     diagonals: Sequence[jax.Array] = x.diagonals
     if monoid is PROD and x.background is None and len(axes) == 2 and x.core_shape[0] > len(x.offsets):
-        # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
-        diagonals = [monoid.combine(jnp.zeros_like(d), d) for d in diagonals]
+        # One zero suffices here. The product must not overflow before it.
+        diagonals = [with_zero(monoid, d) for d in diagonals]
     return _reduced(x, monoid, diagonals, others, axes, keepdims)
 
 

@@ -12,7 +12,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, densify
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations, squared_magnitude
-from ..._functions.monoids import PROD
+from ..._functions.monoids import PROD, with_zero
 from . import numerics
 from .array import Sparse
 
@@ -32,8 +32,8 @@ def _reduce_core_sparse(x: Sparse, *, monoid: Monoid, axes: tuple[int, ...], kee
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros(x.batch_shape, x.dtype)
         if monoid is PROD and len(axes) == x.core_ndim and math.prod(x.core_shape) > x.nnz:
-            # One zero suffices here. It comes first, so that the product cannot overflow before the zero.
-            data = monoid.combine(jnp.zeros_like(data), data)
+            # One zero suffices here. The product must not overflow before it.
+            data = with_zero(monoid, data)
     if background is not None:
         kept = [n for i, n in enumerate(x.core_shape) if i - x.core_ndim not in axes]
         background = jnp.broadcast_to(background.reshape(x.batch_shape + (1,) * len(kept)), (*x.batch_shape, *kept))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
-from ..._functions.monoids import PROD
+from ..._functions.monoids import PROD, with_zero
 from .array import Triangular
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def _reduce_core_triangular(x: Triangular, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     data = x.dense_data()
     if monoid is PROD and x.background is None:
-        # A zero comes first in its line, so that the product cannot overflow before it.
-        data = jnp.where(_has_zeros(x, axes), data * jnp.zeros((), x.dtype), data)
+        # The product of a line must not overflow before a zero.
+        data = jnp.where(_has_zeros(x, axes), with_zero(monoid, data), data)
     return Dense.make((monoid.reduce(data, axis=_counted(x, axes), keepdims=keepdims),))
 
 
